@@ -68,6 +68,10 @@
   #include <cuda_runtime_api.h>
 #endif
 
+#ifdef MIRAS_CUDA_CUBLASLT         /* -lcublasLt                                                  */
+  #include <cublasLt.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -94,6 +98,7 @@ extern "C" {
   #define MIRAS_CUDA_STACK 12288
 #endif
 
+#ifndef MIRAS_CUDA_NO_REFERENCE
 /* How products of matrices are made. On matrix units sums are float32, and what is not a product of
  * matrices (sums, elementary functions, substitution, products of a single row) is as ever; the
  * same call has the same bits, but the same tokens cut into other calls may differ by rounding.
@@ -290,6 +295,87 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
 void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes);
 #endif
 #endif
+#endif   /* MIRAS_CUDA_NO_REFERENCE */
+
+#if defined(MIRAS_CUDA_FAST) && !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_TRAINING)
+/* ---- the fast tier ----
+ *
+ * Opt-in: the macro MIRAS_CUDA_FAST; MIRAS_CUDA_NO_REFERENCE leaves all else here out, which takes
+ * most of nvcc's time. It trains models whose layers' operations it has kernels for, on matrix
+ * units (code for compute capability 8.0 and later): activations and the copies of matrices that
+ * products read are bfloat16, parameters, moments, gradients of parameters, states at work and all
+ * sums are float. Results have the same bits from run to run, and differ from the host's by
+ * rounding. The list of a layer's operations is the list of launches: one each, two of a memory;
+ * back two to four where sums over rows follow. Calls allocate nothing, wait for nothing, and may
+ * be captured in a graph, but for _init. key_dim 128 takes 143 KB of shared memory for a block, 64
+ * and 32 less than 99 KB.
+ *
+ * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions of
+ * memories, gates of decays and learning rates, skips, pointwise operations, and exact matrix
+ * memories (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet and their likes) with a
+ * decay and a step per head, key_dim 32, 64 or 128 and value_dim a multiple of 32. It reads tokens
+ * and says the next one. miras_cuda_fast_op tells what it has not. */
+typedef struct miras_cuda_fast {
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[7168];
+} miras_cuda_fast;
+
+/* Operation `index` of a layer: 1, and its words in text (text_size bytes, or NULL), if it is run
+ * here; 0, and why not behind them; -1: there is no such layer or operation. */
+int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, size_t text_size);
+
+/* Bytes of device memory for training m; 0 and a sentence in why (why_size bytes, or NULL) if an
+ * operation or the model is not run here. d: batch and context, carried is 0. */
+size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, char *why,
+                            size_t why_size);
+/* Lay a trainer out in `bytes` of device memory, aligned to 256, and send it m's parameters. m
+ * stays where it is. MIRAS_ERR_ARGUMENT, MIRAS_ERR_DESC, MIRAS_ERR_SIZE, MIRAS_ERR_DEVICE as
+ * miras_cuda_trainer_init. */
+miras_result miras_cuda_fast_init(miras_cuda_fast *f, const miras_model *m,
+                                  const miras_trainer_desc *d, void *device, size_t bytes,
+                                  cudaStream_t stream);
+#ifdef MIRAS_CUDA_CUBLASLT
+/* From now on dense products are cuBLASLt's, of a handle of the caller's, and the tier's own where
+ * it refuses one; _init sets that back. With the macro _size has 32 MB for it. Not run on
+ * a card yet. The bits are those of its version, device and number of rows. */
+miras_result miras_cuda_fast_cublaslt(miras_cuda_fast *f, cublasLtHandle_t handle);
+#endif
+/* The mean loss of texts, each from its start: x has tokens, classes and perhaps weights, on the
+ * device, and nothing else; loss: one float on the device, or NULL. */
+miras_result miras_cuda_fast_loss(miras_cuda_fast *f, const miras_batch *x, int train, float *loss,
+                                  cudaStream_t stream);
+/* The gradient of the last loss with train 1, which is added to. */
+miras_result miras_cuda_fast_backward(miras_cuda_fast *f, cudaStream_t stream);
+/* As miras_cuda_trainer_step. */
+miras_result miras_cuda_fast_step(miras_cuda_fast *f, const miras_adamw_options *o,
+                                  float learning_rate, float *norm, cudaStream_t stream);
+/* Bring the parameters to m, a model of the same descriptor. */
+miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *f, cudaStream_t stream);
+/* Gradients, moments and steps to a trainer of the host, and from one (MIRAS_ERR_MISMATCH for
+ * another model), as miras_cuda_trainer_copy and _send. */
+miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *f,
+                                          cudaStream_t stream);
+miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *f, const miras_trainer *from,
+                                          cudaStream_t stream);
+/* On the device, as miras_model_params and miras_trainer_grads. */
+float *miras_cuda_fast_params(const miras_cuda_fast *f, size_t *count);
+float *miras_cuda_fast_grads(const miras_cuda_fast *f, size_t *count);
+
+/* One token of `batch` texts through matrix memories, decoding: rows of bfloat16, query and key
+ * [batch, key_heads, key_dim], value and answer [batch, heads, value_dim], keep and step [batch,
+ * heads]; state [batch, heads, value_dim, key_dim] floats, which change. All on the device, and
+ * aligned to 16 bytes. key_dim 32, 64 or 128, value_dim a multiple of 16, of 32 with key_dim 32. */
+typedef struct miras_cuda_fast_row {
+  float *state;
+  const uint16_t *query, *key, *value;
+  uint16_t *answer;
+  const float *keep, *step;
+  int batch, heads, key_heads, key_dim, value_dim;
+  int delta;                         /* 1: what is written is the error, step (value - read)      */
+  int decay_first;                   /* 1: and errors are read behind the decay                   */
+} miras_cuda_fast_row;
+miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream);
+#endif
 
 #ifdef __cplusplus
 }
@@ -301,6 +387,7 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
   #define MIRAS_SELF "miras.h"
 #endif
 
+#ifndef MIRAS_CUDA_NO_REFERENCE
 #ifdef __CUDACC__
   #pragma nv_diagnostic push
   #pragma nv_diag_suppress 1675    /* pragmas of the host's compiler                              */
@@ -9072,5 +9159,3361 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
+#endif   /* MIRAS_CUDA_NO_REFERENCE */
+
+#ifdef MIRAS_CUDA_FAST
+/* ======== the fast tier: kernels ========
+ *
+ * One launch an operation, 16 bytes an access, bfloat16 rows and float sums; every sum has one
+ * order, fixed by the sizes of the call, and no float is added to by two threads. Rows are those of
+ * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
+#if !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_TRAINING)
+#ifdef __GNUC__
+  #pragma GCC diagnostic push
+  #pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+namespace { namespace miras_fast {
+
+typedef uint16_t bf16;
+
+#ifdef __CUDACC__
+extern __shared__ __align__(16) unsigned char miras__fast_room[];
+#else
+  #define miras__fast_room ((unsigned char *)shim_shared)
+#endif
+
+#ifdef __CUDACC__
+  #define MIRAS__ALL_OF _Pragma("unroll")
+#else
+  #define MIRAS__ALL_OF
+#endif
+
+/* A grid whose blocks have so many threads, and so many of them share a multiprocessor at least. */
+#define MIRAS__FAST_GRID(threads, blocks) \
+  static __global__ void __launch_bounds__(threads, blocks)
+
+enum {
+  MIRAS__FAST_THREADS = 256,         /* of a block of row kernels and of dense products           */
+  MIRAS__FAST_STRIP = 64,            /* rows whose sums are one number                            */
+  MIRAS__FAST_CHUNK = 64,            /* tokens of a chunk                                         */
+  MIRAS__FAST_LD = 72                /* between rows of a square of a chunk                       */
+};
+
+/* ---- numbers ---- */
+
+__device__ static inline float miras__of_low(unsigned x) { return __int_as_float((int)(x << 16)); }
+__device__ static inline float miras__of_high(unsigned x) {
+  return __int_as_float((int)(x & 0xffff0000u));
+}
+__device__ static inline unsigned miras__halves(float low, float high) {
+#ifndef __CUDACC__
+  return shim_halves(low, high);
+#else
+  unsigned both = 0;
+  #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  #endif
+  return both;
+#endif
+}
+__device__ static inline float miras__wide(bf16 x) { return miras__of_low(x); }
+__device__ static inline bf16 miras__near(float x) { return (bf16)(miras__halves(x, 0) & 0xffffu); }
+
+/* Eight numbers, of a place that is aligned to 16 bytes; and of floats. */
+__device__ static inline void miras__get8(float x[8], const bf16 *p) {
+  const uint4 u = *(const uint4 *)(const void *)p;
+  x[0] = miras__of_low(u.x), x[1] = miras__of_high(u.x);
+  x[2] = miras__of_low(u.y), x[3] = miras__of_high(u.y);
+  x[4] = miras__of_low(u.z), x[5] = miras__of_high(u.z);
+  x[6] = miras__of_low(u.w), x[7] = miras__of_high(u.w);
+}
+__device__ static inline void miras__put8(bf16 *p, const float x[8]) {
+  uint4 u;
+  u.x = miras__halves(x[0], x[1]), u.y = miras__halves(x[2], x[3]);
+  u.z = miras__halves(x[4], x[5]), u.w = miras__halves(x[6], x[7]);
+  *(uint4 *)(void *)p = u;
+}
+__device__ static inline void miras__get8(float x[8], const float *p) {
+  const float4 a = *(const float4 *)(const void *)p, b = *(const float4 *)(const void *)(p + 4);
+  x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
+  x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+}
+__device__ static inline void miras__put8(float *p, const float x[8]) {
+  for (int i = 0; i < 8; i++) p[i] = x[i];
+}
+
+__device__ static inline float miras__logistic(float x) { return 1 / (1 + expf(-x)); }
+__device__ static inline float miras__softened(float x) {   /* log(1 + exp x) */
+  return x > 20 ? x : log1pf(expf(x));
+}
+
+/* f(x) and its slope, of the functions that layers take by name. */
+__device__ static inline float miras__fast_f(int f, float x, float *slope) {
+  float s, y;
+  switch (f) {
+    case MIRAS_FN_SILU:
+      s = miras__logistic(x);
+      *slope = s * (1 + x * (1 - s));
+      return x * s;
+    case MIRAS_FN_SIGMOID:
+      s = miras__logistic(x);
+      *slope = s * (1 - s);
+      return s;
+    case MIRAS_FN_RELU:
+      *slope = x > 0 ? 1.0f : 0.0f;
+      return x > 0 ? x : 0;
+    case MIRAS_FN_RELU2:
+      *slope = x > 0 ? 2 * x : 0;
+      return x > 0 ? x * x : 0;
+    case MIRAS_FN_ELU:
+      y = expf(x > 0 ? 0 : x);
+      *slope = x > 0 ? 1 : y;
+      return x > 0 ? x + 1 : y;
+    case MIRAS_FN_GELU:
+      s = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+      *slope = 0.5f * (1 + s) + 0.5f * x * (1 - s * s) * 0.7978845608f * (1 + 0.134145f * x * x);
+      return 0.5f * x * (1 + s);
+    case MIRAS__TANH:
+      y = tanhf(x);
+      *slope = 1 - y * y;
+      return y;
+    default:
+      *slope = 1;
+      return x;
+  }
+}
+
+/* Sums over groups of `lanes` lanes of a warp, a power of 2; all lanes of the warp call. */
+__device__ static inline float miras__lanes_sum(float x, unsigned lanes) {
+  for (unsigned k = lanes / 2; k; k /= 2) x += __shfl_xor_sync(0xffffffffu, x, k);
+  return x;
+}
+/* Over a block, told to all its threads; room: a float for each warp. */
+__device__ static inline float miras__block_sum(float x, float *room) {
+  float all = 0;
+  x = miras__lanes_sum(x, 32);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
+  __syncthreads();
+  for (unsigned i = 0; i < blockDim.x / 32; i++) all += room[i];
+  return all;
+}
+__device__ static inline float miras__block_most(float x, float *room) {
+  float all;
+  for (unsigned k = 16; k; k /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, k));
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
+  __syncthreads();
+  all = room[0];
+  for (unsigned i = 1; i < blockDim.x / 32; i++) all = fmaxf(all, room[i]);
+  return all;
+}
+
+/* ---- copies, and products of a warp ---- */
+
+/* 16 bytes of global memory are on their way to shared memory; group: what was asked for since the
+ * last one; wait: for all but the last groups. */
+__device__ static inline void miras__bring16(bf16 *to, const bf16 *from) {
+#ifndef __CUDACC__
+  shim_copy(to, from);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+#else
+  *(uint4 *)(void *)to = *(const uint4 *)(const void *)from;
+#endif
+}
+__device__ static inline void miras__bring_group(void) {
+#ifndef __CUDACC__
+  shim_copies_group();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" : : : "memory");
+#endif
+}
+template <int BUT> __device__ static inline void miras__bring_wait(void) {
+#ifndef __CUDACC__
+  shim_copies_wait(BUT);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" : : "n"(BUT) : "memory");
+#endif
+}
+__device__ static inline void miras__nothing16(bf16 *to) {
+  uint4 u;
+  u.x = u.y = u.z = u.w = 0;
+  *(uint4 *)(void *)to = u;
+}
+
+#ifdef __CUDACC__
+__device__ static inline void miras__fast_load(unsigned to[4], const bf16 *row, int turned) {
+  #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  if (turned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+  #else
+  to[0] = to[1] = to[2] = to[3] = 0;
+  (void)row, (void)turned;
+  #endif
+}
+__device__ static inline void miras__fast_times(float c[4], const unsigned a[4], unsigned b0,
+                                                unsigned b1) {
+  #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  #else
+  (void)c, (void)a, (void)b0, (void)b1;
+  #endif
+}
+#else
+  #define miras__fast_load(to, row, turned) shim_load_matrices(to, row, turned, SHIM_HERE)
+  #define miras__fast_times(c, a, b0, b1) shim_multiply(c, a, b0, b1, SHIM_HERE)
+#endif
+
+/* Where a lane's row of the four 8 x 8 matrices lies that are 16 rows from `i` on by 16 of depth
+ * from `k` on of a factor in shared memory: rows along memory, or depth (turned). */
+__device__ static inline const bf16 *miras__left_at(const bf16 *a, unsigned ld, unsigned i,
+                                                    unsigned k, int turned) {
+  const unsigned lane = threadIdx.x % 32, r = lane % 8, one = lane & 8, two = lane / 16 * 8;
+  return turned ? a + (k + r + two) * ld + i + one : a + (i + r + one) * ld + k + two;
+}
+/* The same of a right factor, [depth, columns] in memory, or turned [columns, depth]. */
+__device__ static inline const bf16 *miras__right_at(const bf16 *b, unsigned ld, unsigned k,
+                                                     unsigned j, int turned) {
+  const unsigned lane = threadIdx.x % 32, r = lane % 8, one = lane & 8, two = lane / 16 * 8;
+  return turned ? b + (j + r + two) * ld + k + one : b + (k + r + one) * ld + j + two;
+}
+
+/* c [16, 8 N] += A B of a warp, over the depth k0..k1 - 1; rows of A from i on, columns of B from j
+ * on. A thread has of each 16 x 8 rows lane / 4 and 8 below, columns 2 (lane % 4) and the next. */
+template <int N, int A_TURNED, int B_TURNED>
+__device__ static inline void miras__warp_times(float (*c)[4], const bf16 *a, unsigned lda,
+                                                unsigned i, const bf16 *b, unsigned ldb,
+                                                unsigned j, unsigned k0, unsigned k1) {
+  const bf16 *pa = miras__left_at(a, lda, i, k0, A_TURNED);
+  const bf16 *pb = miras__right_at(b, ldb, k0, j, B_TURNED);
+  for (unsigned k = k0; k < k1; k += 16) {
+    unsigned x[4], y[4];
+    miras__fast_load(x, pa, A_TURNED);
+    MIRAS__ALL_OF for (int n = 0; n < N; n += 2) {
+      miras__fast_load(y, pb + (B_TURNED ? 8u * (unsigned)n * ldb : 8u * (unsigned)n), !B_TURNED);
+      miras__fast_times(c[n], x, y[0], y[1]);
+      miras__fast_times(c[n + 1], x, y[2], y[3]);
+    }
+    pa += A_TURNED ? 16 * lda : 16;
+    pb += B_TURNED ? 16 : 16 * ldb;
+  }
+}
+template <int N> __device__ static inline void miras__clear(float (*c)[4]) {
+  MIRAS__ALL_OF for (int n = 0; n < N; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+}
+__device__ static inline void miras__put2(bf16 *p, float low, float high) {
+  *(unsigned *)(void *)p = miras__halves(low, high);
+}
+
+/* ---- G: dense products ----
+ *
+ * C [m, n] = or += A B: 128 x 128 of C a block, 32 of the depth a step, three steps on their way;
+ * a warp has 64 x 32. A turned lies [depth, m], B turned [n, depth]. Rows and columns behind the
+ * ends are zeros; lds and the places are multiples of 8. parts > 1: a block has a part of the depth
+ * and leaves it at `sums`, [parts, m, n] floats, which a grid of their own adds up. */
+typedef struct miras__fast_product {
+  const bf16 *a, *b, *base, *bias;   /* base: C = base + ..., rows ldc apart; bias [n]            */
+  bf16 *c;
+  float *wide, *sums;                /* in the place of c                                         */
+  unsigned lda, ldb, ldc, m, n, k, across, parts;
+  int adds;                          /* C += ...                                                  */
+} miras__fast_product;
+
+enum { MIRAS__PRODUCT_STAGE = 2 * 128 * 40, MIRAS__PRODUCT_BYTES = 3 * 2 * MIRAS__PRODUCT_STAGE };
+
+/* A tile of 128 rows by 32 of depth is on its way, or turned 32 by 128. */
+template <int TURNED>
+__device__ static inline void miras__tile_bring(bf16 *to, const bf16 *from, unsigned ld,
+                                                unsigned i0, unsigned m, unsigned k0, unsigned k1) {
+  for (unsigned e = threadIdx.x; e < 512; e += MIRAS__FAST_THREADS) {
+    const unsigned r = TURNED ? e / 16 : e / 4, c = TURNED ? e % 16 * 8 : e % 4 * 8;
+    const unsigned row = (TURNED ? k0 : i0) + r, col = (TURNED ? i0 : k0) + c;
+    bf16 *at = to + (TURNED ? r * 136 + c : r * 40 + c);
+    if (row < (TURNED ? k1 : m) && col < (TURNED ? m : k1))
+      miras__bring16(at, from + (size_t)row * ld + col);
+    else miras__nothing16(at);
+  }
+}
+
+/* Numbers behind the depth's end are of other columns: one of the factors has zeros there. */
+__device__ static inline void miras__tile_end(bf16 *tile, unsigned k0, unsigned k1) {
+  const unsigned end = k1 - k0;
+  if (end >= 32 || end % 8 == 0) return;
+  for (unsigned r = threadIdx.x; r < 128; r += MIRAS__FAST_THREADS)
+    for (unsigned c = end; c % 8; c++) tile[r * 40 + c] = 0;
+}
+
+template <int A_TURNED, int B_TURNED>
+MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__fast_product x) {
+  bf16 *const room = (bf16 *)(void *)miras__fast_room;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned part = blockIdx.x % x.parts, tile = blockIdx.x / x.parts;
+  const unsigned i0 = tile / x.across * 128, j0 = tile % x.across * 128;
+  const unsigned each = ((x.k + 31) / 32 + x.parts - 1) / x.parts * 32;
+  const unsigned k0 = part * each, k1 = k0 + each < x.k ? k0 + each : x.k;
+  const unsigned steps = k1 > k0 ? (k1 - k0 + 31) / 32 : 0;
+  const unsigned wi = warp / 4 * 64, wj = warp % 4 * 32;
+  float c[4][4][4];
+  unsigned s, i, n, h;
+  MIRAS__ALL_OF for (i = 0; i < 4; i++) miras__clear<4>(c[i]);
+  for (s = 0; s < 2; s++) {
+    bf16 *const to = room + s * MIRAS__PRODUCT_STAGE;
+    if (s < steps) {
+      miras__tile_bring<A_TURNED>(to, x.a, x.lda, i0, x.m, k0 + 32 * s, k1);
+      miras__tile_bring<!B_TURNED>(to + 5120, x.b, x.ldb, j0, x.n, k0 + 32 * s, k1);
+    }
+    miras__bring_group();
+  }
+  for (s = 0; s < steps; s++) {
+    bf16 *const now = room + s % 3 * MIRAS__PRODUCT_STAGE;
+    bf16 *const to = room + (s + 2) % 3 * MIRAS__PRODUCT_STAGE;
+    miras__bring_wait<1>();
+    __syncthreads();
+    if ((k1 & 7) && s + 1 == steps) {
+      if (!A_TURNED) miras__tile_end(now, k0 + 32 * s, k1);
+      if (B_TURNED) miras__tile_end(now + 5120, k0 + 32 * s, k1);
+      __syncthreads();
+    }
+    if (s + 2 < steps) {
+      miras__tile_bring<A_TURNED>(to, x.a, x.lda, i0, x.m, k0 + 32 * (s + 2), k1);
+      miras__tile_bring<!B_TURNED>(to + 5120, x.b, x.ldb, j0, x.n, k0 + 32 * (s + 2), k1);
+    }
+    miras__bring_group();
+    if (i0 + wi < x.m && j0 + wj < x.n)
+      MIRAS__ALL_OF for (i = 0; i < 4; i++)
+        if (i0 + wi + 16 * i < x.m)
+          miras__warp_times<4, A_TURNED, B_TURNED>(
+            c[i], now, A_TURNED ? 136 : 40, wi + 16 * i, now + 5120, B_TURNED ? 40 : 136, wj, 0,
+            k1 - k0 - 32 * s > 16 ? 32 : 16);
+  }
+  miras__bring_wait<0>();
+  MIRAS__ALL_OF for (i = 0; i < 4; i++)
+    MIRAS__ALL_OF for (h = 0; h < 2; h++)
+      MIRAS__ALL_OF for (n = 0; n < 4; n++) {
+        const unsigned row = i0 + wi + 16 * i + 8 * h + lane / 4;
+        const unsigned col = j0 + wj + 8 * n + 2 * (lane % 4);
+        float u = c[i][n][2 * h], v = c[i][n][2 * h + 1];
+        const int two = col + 1 < x.n;
+        if (row >= x.m || col >= x.n) continue;
+        if (x.bias) u += miras__wide(x.bias[col]), v += two ? miras__wide(x.bias[col + 1]) : 0;
+        if (x.base) {
+          const bf16 *const p = x.base + (size_t)row * x.ldc + col;
+          u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
+        }
+        if (x.sums) {
+          float *const p = x.sums + ((size_t)part * x.m + row) * x.n + col;
+          p[0] = u;
+          if (two) p[1] = v;
+        } else if (x.wide) {
+          float *const p = x.wide + (size_t)row * x.ldc + col;
+          p[0] = x.adds ? p[0] + u : u;
+          if (two) p[1] = x.adds ? p[1] + v : v;
+        } else {
+          bf16 *const p = x.c + (size_t)row * x.ldc + col;
+          if (x.adds) u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
+          if (two) miras__put2(p, u, v);
+          else p[0] = miras__near(u);
+        }
+      }
+}
+
+/* to [m, n] floats += the parts of them, in order. */
+typedef struct miras__fast_parts {
+  float *to;
+  const float *sums;
+  size_t n;
+  unsigned parts;
+} miras__fast_parts;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_parts(const __grid_constant__ miras__fast_parts x) {
+  const size_t i = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  float all = 0;
+  if (i >= x.n) return;
+  for (unsigned p = 0; p < x.parts; p++) all += x.sums[p * x.n + i];
+  x.to[i] += all;
+}
+
+/* ---- R: rows ---- */
+
+/* Norms of each of `heads` heads of n columns, as room @29 has them: root mean squares or, with a
+ * bias, layer norms, with a gain and, where there is one, a gate. step: between the gains of heads.
+ * Back, d is the gradient of y; dx = base + ..., which may be each other's place; stats [rows,
+ * heads] receive mean and 1 / deviation. A group of lanes has a row of a head. */
+typedef struct miras__fast_norm {
+  const bf16 *x, *gate, *d, *base;
+  bf16 *y, *dx, *dgate;
+  const float *gain, *bias;
+  float *stats, epsilon;
+  unsigned ldx, ldy, ld_gate, ldd, ld_base, ld_dx, ld_dgate, items, heads, n, step, lanes;
+  int function;
+} miras__fast_norm;
+
+/* Mean and 1 / deviation of a row; of rows that there are not, of zeros. */
+__device__ static inline void miras__fast_stats(const miras__fast_norm *a, const bf16 *x,
+                                                unsigned lane, int in, float *mean,
+                                                float *inverse) {
+  const float n = (float)a->n;
+  float v[8], sum = 0;
+  unsigned c, e;
+  *mean = 0;
+  if (a->bias) {
+    for (c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
+      miras__get8(v, x + c);
+      for (e = 0; e < 8; e++) sum += v[e];
+    }
+    *mean = miras__lanes_sum(sum, a->lanes) / n;
+    sum = 0;
+  }
+  for (c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
+    miras__get8(v, x + c);
+    for (e = 0; e < 8; e++) sum += (v[e] - *mean) * (v[e] - *mean);
+  }
+  *inverse = 1 / sqrtf(miras__lanes_sum(sum, a->lanes) / n + a->epsilon);
+}
+
+MIRAS__FAST_GRID(256, 4) miras__run_fast_norm(const __grid_constant__ miras__fast_norm a) {
+  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
+  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes, in = item < a.items;
+  const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
+  const bf16 *const x = a.x + (size_t)row * a.ldx + h * a.n;
+  float v[8], g[8], w[8], mean, inverse, slope;
+  unsigned c, e;
+  miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
+  for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
+    miras__get8(v, x + c);
+    if (a.gain) miras__get8(w, a.gain + h * a.step + c);
+    for (e = 0; e < 8; e++) v[e] = (v[e] - mean) * inverse * (a.gain ? w[e] : 1);
+    if (a.bias) miras__get8(w, a.bias + h * a.step + c);
+    for (e = 0; a.bias && e < 8; e++) v[e] += w[e];
+    if (a.gate) miras__get8(g, a.gate + (size_t)row * a.ld_gate + h * a.n + c);
+    for (e = 0; a.gate && e < 8; e++) v[e] *= miras__fast_f(a.function, g[e], &slope);
+    miras__put8(a.y + (size_t)row * a.ldy + h * a.n + c, v);
+  }
+}
+
+MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras__fast_norm a) {
+  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
+  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes, in = item < a.items;
+  const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
+  const bf16 *const x = a.x + (size_t)row * a.ldx + h * a.n;
+  const bf16 *const d = a.d + (size_t)row * a.ldd + h * a.n;
+  const bf16 *const gate = a.gate ? a.gate + (size_t)row * a.ld_gate + h * a.n : NULL;
+  const float *const gain = a.gain ? a.gain + h * a.step : NULL;
+  float v[8], g[8], t[8], mean, inverse, slope, along = 0, means = 0;
+  unsigned c, e;
+  miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
+  for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
+    miras__get8(v, x + c);
+    miras__get8(t, d + c);
+    if (gate) miras__get8(g, gate + c);
+    for (e = 0; e < 8; e++) {        /* g becomes its gradient                                    */
+      const float w = gain ? gain[c + e] : 1, z = v[e] - mean;
+      if (gate) {
+        const float f = miras__fast_f(a.function, g[e], &slope);
+        const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
+        g[e] = t[e] * (z * inverse * w + bias) * slope;
+        t[e] *= f;
+      }
+      means += t[e] * w, along += t[e] * w * z;
+    }
+    if (gate) miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, g);
+  }
+  along = miras__lanes_sum(along, a.lanes) / (float)a.n * inverse;
+  means = a.bias ? miras__lanes_sum(means, a.lanes) / (float)a.n : 0;
+  if (in && !lane) a.stats[2 * item] = mean, a.stats[2 * item + 1] = inverse;
+  for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
+    miras__get8(v, x + c);
+    miras__get8(t, d + c);
+    if (gate) miras__get8(g, gate + c);
+    for (e = 0; e < 8; e++) {
+      if (gate) t[e] *= miras__fast_f(a.function, g[e], &slope);
+      v[e] = (v[e] - mean) * inverse * along;
+      t[e] = inverse * (t[e] * (gain ? gain[c + e] : 1) - means - v[e]);
+    }
+    if (a.base) {
+      miras__get8(v, a.base + (size_t)row * a.ld_base + h * a.n + c);
+      for (e = 0; e < 8; e++) t[e] += v[e];
+    }
+    miras__put8(a.dx + (size_t)row * a.ld_dx + h * a.n + c, t);
+  }
+}
+
+/* Sums over strips of rows, [strips, sets, cols], of d [rows, cols]:
+ *   PLAIN   d                                      GAIN   d f(gate) z, and d f(gate) (set 1)
+ *   TIMES   d x                                    CONV   d x of the row `taps - 1 - set` before in
+ *                                                         its text, and d (set taps)
+ * A thread has eight columns of every eighth row of the strip. */
+enum { MIRAS__SUM_PLAIN, MIRAS__SUM_GAIN, MIRAS__SUM_TIMES, MIRAS__SUM_CONV };
+typedef struct miras__fast_sums {
+  const bf16 *d, *x, *gate;
+  const float *stats;
+  float *to;
+  unsigned ldd, ldx, ld_gate, rows, cols, n, heads, sets, taps, length, across;
+  int what, function;
+} miras__fast_sums;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_sums(const __grid_constant__ miras__fast_sums a) {
+  float *const room = (float *)(void *)miras__fast_room;
+  const unsigned strip = blockIdx.x / a.across, c = blockIdx.x % a.across * 256 +
+                                                    threadIdx.x % 32 * 8;
+  const unsigned first = strip * MIRAS__FAST_STRIP, set_end = a.sets;
+  for (unsigned set = 0; set < set_end; set++) {
+    float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, d[8], v[8];
+    const unsigned back = a.what == MIRAS__SUM_CONV && set < a.taps ? a.taps - 1 - set : 0;
+    for (unsigned r = threadIdx.x / 32; r < MIRAS__FAST_STRIP && c < a.cols; r += 8) {
+      const unsigned row = first + r;
+      unsigned e;
+      if (row >= a.rows) break;
+      if (back && row % a.length < back) continue;
+      miras__get8(d, a.d + (size_t)row * a.ldd + c);
+      if (a.gate) {
+        float slope;
+        miras__get8(v, a.gate + (size_t)row * a.ld_gate + c);
+        for (e = 0; e < 8; e++) d[e] *= miras__fast_f(a.function, v[e], &slope);
+      }
+      if (a.what == MIRAS__SUM_GAIN && !set) {
+        const float *const s = a.stats + 2 * ((size_t)row * a.heads + c / a.n);
+        miras__get8(v, a.x + (size_t)row * a.ldx + c);
+        for (e = 0; e < 8; e++) d[e] *= (v[e] - s[0]) * s[1];
+      } else if (a.what == MIRAS__SUM_TIMES || (a.what == MIRAS__SUM_CONV && set < a.taps)) {
+        miras__get8(v, a.x + (size_t)(row - back) * a.ldx + c);
+        for (e = 0; e < 8; e++) d[e] *= v[e];
+      }
+      for (e = 0; e < 8; e++) all[e] += d[e];
+    }
+    __syncthreads();
+    for (unsigned e = 0; e < 8; e++) room[threadIdx.x * 8 + e] = all[e];
+    __syncthreads();
+    if (blockIdx.x % a.across * 256 + threadIdx.x < a.cols) {
+      float sum = 0;
+      for (unsigned r = 0; r < 8; r++) sum += room[r * 256 + threadIdx.x];
+      a.to[((size_t)strip * a.sets + set) * a.cols + blockIdx.x % a.across * 256 + threadIdx.x] =
+        sum;
+    }
+  }
+}
+
+/* to[i] += of all strips, in order, and of `folds` columns each: those first + i step + k apart. */
+typedef struct miras__fast_fold {
+  float *to;
+  const float *from;
+  unsigned n, strips, stride, first, step, folds, apart;
+} miras__fast_fold;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_fold(const __grid_constant__ miras__fast_fold a) {
+  const unsigned i = blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  float all = 0;
+  if (i >= a.n) return;
+  for (unsigned s = 0; s < a.strips; s++)
+    for (unsigned k = 0; k < a.folds; k++)
+      all += a.from[(size_t)s * a.stride + a.first + i * a.step + k * a.apart];
+  a.to[i] += all;
+}
+
+/* Maps of eight columns a thread: y, z of x, u, d. */
+enum {
+  MIRAS__MAP_COPY,                   /* y = s x                                                   */
+  MIRAS__MAP_ADD,                    /* y = x + s u                                               */
+  MIRAS__MAP_TIMES,                  /* y = x u                                                   */
+  MIRAS__MAP_TIMES_BACK,             /* y = d u, z = d x                                          */
+  MIRAS__MAP_GATE,                   /* y = x f(u)                                                */
+  MIRAS__MAP_GATE_BACK,              /* y = d f(u), z = d x f'(u)                                 */
+  MIRAS__MAP_F,                      /* y = f(x)                                                  */
+  MIRAS__MAP_F_BACK,                 /* y = d f'(x)                                               */
+  MIRAS__MAP_SQUASH_BACK,            /* y = d times the slope where f made x: of tanh, sigmoid    */
+  MIRAS__MAP_SKIP,                   /* y = x + w u, w of columns or (per > 0) of `per` of them   */
+  MIRAS__MAP_WIDE                    /* y = from, of floats                                       */
+};
+typedef struct miras__fast_map {
+  const bf16 *x, *u, *d;
+  bf16 *y, *z;
+  const float *w, *from;
+  float scale;
+  unsigned ldx, ldu, ldd, ldy, ldz, ld_from, per, eights;
+  size_t items;
+  int what, function, adds, adds_z;
+} miras__fast_map;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast_map a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const size_t row = item / a.eights;
+  const unsigned c = (unsigned)(item % a.eights) * 8;
+  float x[8], u[8], d[8], z[8], slope;
+  unsigned e;
+  if (item >= a.items) return;
+  if (a.x) miras__get8(x, a.x + row * a.ldx + c);
+  if (a.u) miras__get8(u, a.u + row * a.ldu + c);
+  if (a.d) miras__get8(d, a.d + row * a.ldd + c);
+  if (a.from) miras__get8(x, a.from + row * a.ld_from + c);
+  for (e = 0; e < 8; e++)
+    switch (a.what) {
+      case MIRAS__MAP_COPY: x[e] *= a.scale; break;
+      case MIRAS__MAP_ADD: x[e] += a.scale * u[e]; break;
+      case MIRAS__MAP_TIMES: x[e] *= u[e]; break;
+      case MIRAS__MAP_TIMES_BACK: z[e] = d[e] * x[e], x[e] = d[e] * u[e]; break;
+      case MIRAS__MAP_GATE: x[e] *= miras__fast_f(a.function, u[e], &slope); break;
+      case MIRAS__MAP_GATE_BACK: {
+        const float f = miras__fast_f(a.function, u[e], &slope);
+        z[e] = d[e] * x[e] * slope, x[e] = d[e] * f;
+        break;
+      }
+      case MIRAS__MAP_F: x[e] = miras__fast_f(a.function, x[e], &slope); break;
+      case MIRAS__MAP_F_BACK:
+        (void)miras__fast_f(a.function, x[e], &slope);
+        x[e] = d[e] * slope;
+        break;
+      case MIRAS__MAP_SQUASH_BACK:
+        x[e] = d[e] * (a.function == MIRAS__TANH ? 1 - x[e] * x[e] : x[e] * (1 - x[e]));
+        break;
+      case MIRAS__MAP_SKIP: x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
+      default: break;
+    }
+  if (a.adds) miras__get8(d, a.y + row * a.ldy + c);
+  for (e = 0; a.adds && e < 8; e++) x[e] += d[e];
+  miras__put8(a.y + row * a.ldy + c, x);
+  if (!a.z) return;
+  if (a.adds_z) miras__get8(d, a.z + row * a.ldz + c);
+  for (e = 0; a.adds_z && e < 8; e++) z[e] += d[e];
+  miras__put8(a.z + row * a.ldz + c, z);
+}
+
+/* Convolution, function and length of rows of heads (room @29's conv, qk_norm): y = len(f(sum over
+ * taps + b)), each head's sum of squares (length > 0) or of sizes (below 0) being that length, or y
+ * times `scale` (length 0). taps 0: x itself, which may be y. inverse [rows, heads]: what lengths
+ * were multiplied by. A group of lanes has a row of a head.
+ * Back: d [rows, heads group n], whose heads are added up in groups, becomes dz of what is in front
+ * of f. */
+typedef struct miras__fast_conv {
+  const bf16 *x, *d;
+  bf16 *y;
+  const float *w, *bias;
+  float *inverse, length, scale;
+  unsigned ldx, ldy, ldd, items, heads, group, n, lanes, taps, tokens;
+  int function, adds;
+} miras__fast_conv;
+
+__device__ static inline void miras__fast_conv_sum(const miras__fast_conv *a, unsigned row,
+                                                   unsigned c, float sum[8]) {
+  const unsigned cols = a->heads * a->n, t = row % a->tokens;
+  float v[8], w[8];
+  unsigned j, e;
+  if (!a->taps) {
+    miras__get8(sum, a->x + (size_t)row * a->ldx + c);
+    return;
+  }
+  for (e = 0; e < 8; e++) sum[e] = 0;
+  if (a->bias) miras__get8(sum, a->bias + c);
+  for (j = t + 1 < a->taps ? a->taps - 1 - t : 0; j < a->taps; j++) {
+    miras__get8(v, a->x + (size_t)(row + j + 1 - a->taps) * a->ldx + c);
+    miras__get8(w, a->w + (size_t)j * cols + c);
+    for (e = 0; e < 8; e++) sum[e] += w[e] * v[e];
+  }
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_conv(const __grid_constant__ miras__fast_conv a) {
+  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
+  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes;
+  const int in = item < a.items && 8 * lane < a.n;
+  const unsigned row = in ? item / a.heads : 0, c = (in ? item % a.heads : 0) * a.n + 8 * lane;
+  float v[8], slope, all = 0, by = a.scale;
+  unsigned e;
+  if (in) miras__fast_conv_sum(&a, row, c, v);
+  for (e = 0; in && e < 8; e++) {
+    v[e] = miras__fast_f(a.function, v[e], &slope);
+    all += a.length > 0 ? v[e] * v[e] : fabsf(v[e]);
+  }
+  if (a.length > 0) {
+    by = a.length / sqrtf(miras__lanes_sum(all, a.lanes) + MIRAS__UNIT_EPS);
+  } else if (a.length < 0) {
+    all = miras__lanes_sum(all, a.lanes);
+    by = -a.length / (all > MIRAS__UNIT_EPS ? all : MIRAS__UNIT_EPS);
+  }
+  if (!in) return;
+  for (e = 0; e < 8; e++) v[e] *= by;
+  miras__put8(a.y + (size_t)row * a.ldy + c, v);
+  if (a.inverse && !lane) a.inverse[item] = by;
+}
+
+/* dz in the place of y, or added to it. With a length y of the forward pass is x with taps 0: the
+ * two steps of the way back are two calls. */
+MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_back(const __grid_constant__ miras__fast_conv a) {
+  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
+  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes;
+  const int in = item < a.items && 8 * lane < a.n;
+  const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
+  const unsigned c = h * a.n + 8 * lane;
+  float d[8], v[8], slope;
+  unsigned e, j;
+  for (e = 0; e < 8; e++) d[e] = v[e] = 0;
+  for (j = 0; in && j < a.group; j++) {
+    miras__get8(v, a.d + (size_t)row * a.ldd + (h * a.group + j) * a.n + 8 * lane);
+    for (e = 0; e < 8; e++) d[e] += v[e];
+  }
+  if (a.inverse) {                   /* x is what has the length                                  */
+    const float by = in ? a.inverse[item] : 0, most = -a.length / MIRAS__UNIT_EPS;
+    float all = 0;
+    if (in) miras__get8(v, a.x + (size_t)row * a.ldx + c);
+    for (e = 0; e < 8; e++) all += d[e] * v[e];
+    all = miras__lanes_sum(all, a.lanes) / (a.length > 0 ? a.length * a.length : -a.length);
+    if (a.length < 0 && by >= most) all = 0;
+    for (e = 0; e < 8; e++)
+      d[e] = by * (d[e] - all * (a.length > 0 ? v[e] : copysignf(1, v[e])));
+  } else {
+    if (in && a.x) miras__fast_conv_sum(&a, row, c, v);
+    for (e = 0; e < 8; e++) {
+      if (a.x) (void)miras__fast_f(a.function, v[e], &slope), d[e] *= slope;
+      d[e] *= a.scale;
+    }
+  }
+  if (!in) return;
+  if (a.adds) miras__get8(v, a.y + (size_t)row * a.ldy + c);
+  for (e = 0; a.adds && e < 8; e++) d[e] += v[e];
+  miras__put8(a.y + (size_t)row * a.ldy + c, d);
+}
+
+/* dx = or += the sum over taps of dz of the rows behind, eight columns a thread. */
+MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_turned(const __grid_constant__ miras__fast_conv a) {
+  const unsigned cols = a.heads * a.n, eights = cols / 8;
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const size_t row = item / eights;
+  const unsigned c = (unsigned)(item % eights) * 8, t = (unsigned)(row % a.tokens);
+  float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8], w[8];
+  unsigned j, e;
+  if (item >= (size_t)a.items * eights) return;
+  for (j = 0; j < a.taps && t + j < a.tokens; j++) {
+    miras__get8(v, a.d + (row + j) * a.ldd + c);
+    miras__get8(w, a.w + (size_t)(a.taps - 1 - j) * cols + c);
+    for (e = 0; e < 8; e++) all[e] += w[e] * v[e];
+  }
+  if (a.adds) miras__get8(v, a.y + row * a.ldy + c);
+  for (e = 0; a.adds && e < 8; e++) all[e] += v[e];
+  miras__put8(a.y + row * a.ldy + c, all);
+}
+
+/* Gates (room @29's forms) of decays and steps: y [rows, outs] of g [rows, ld], floats; `moving`
+ * of g's columns come from the token, the others are zeros. */
+typedef struct miras__fast_group {
+  unsigned first, from, count, offset;
+  int form, learns;
+  float cap, low, high;
+} miras__fast_group;
+typedef struct miras__fast_gates {
+  miras__fast_group of[2];           /* decays, steps                                             */
+  const float *g, *offset, *rate, *scale, *d;
+  float *y, *to;
+  bf16 *dg;
+  unsigned ldg, ldy, ld_dg, rows, outs, gates, moving, rates;
+} miras__fast_gates;
+__device__ static inline float miras__fast_gate(const miras__fast_group *f, float g, float c,
+                                                float *by_g, float *by_c) {
+  const float s = miras__logistic(g), soft = miras__softened(g);
+  float y, e, z;
+  *by_c = 0;
+  switch (f->form) {
+    case MIRAS__GATE_SOFTPLUS:
+      *by_g = f->cap * c * s;
+      return f->cap * c * soft;
+    case MIRAS__GATE_ROOT:
+      y = f->cap * expf(-0.0625f * miras__softened(-g));
+      *by_g = y * (1 - s) * 0.0625f;
+      return y;
+    case MIRAS__GATE_RATE:
+      e = expf(c), y = f->cap * expf(-e * soft);
+      *by_g = -y * e * s, *by_c = -y * e * soft;
+      return y;
+    case MIRAS__GATE_BOUNDED:
+      y = f->cap * expf(-0.60653066f * s);
+      *by_g = -y * 0.60653066f * s * (1 - s);
+      return y;
+    case MIRAS__GATE_FLOOR:
+      e = miras__logistic(c);
+      *by_g = f->cap * (1 - e) * s * (1 - s), *by_c = f->cap * e * (1 - e) * (1 - s);
+      return f->cap * (e + (1 - e) * s);
+    case MIRAS__GATE_STEEP:
+      e = expf(c), z = miras__logistic(e * g), y = expf(-f->cap * z);
+      *by_g = -y * f->cap * z * (1 - z) * e, *by_c = *by_g * g;
+      return y;
+    default:
+      *by_g = f->cap * c * s * (1 - s);
+      return f->cap * c * s;
+  }
+}
+/* The number of column j of a group in a row, behind offset and bounds; held: outside of them. */
+__device__ static inline float miras__fast_number(const miras__fast_gates *a,
+                                                  const miras__fast_group *f, size_t row,
+                                                  unsigned j, int *held) {
+  float g = f->from + j < a->moving ? a->g[row * a->ldg + f->from + j] : 0;
+  g += a->offset[f->offset + j];
+  *held = 0;
+  if (f->low < f->high) {
+    *held = g <= f->low || g >= f->high;
+    g = g < f->high ? g : f->high;
+    g = g > f->low ? g : f->low;
+  }
+  return g;
+}
+__device__ static inline float miras__fast_factor(const miras__fast_gates *a,
+                                                  const miras__fast_group *f, unsigned j) {
+  return f->learns ? a->rate[j] : a->scale[f->first + j];
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_gates(const __grid_constant__ miras__fast_gates a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const size_t row = item / a.outs;
+  const unsigned col = (unsigned)(item % a.outs);
+  float by_g, by_c;
+  int held;
+  if (row >= a.rows) return;
+  for (unsigned i = 0; i < 2; i++) {
+    const miras__fast_group *const f = &a.of[i];
+    const unsigned j = col - f->first;
+    if (col < f->first || j >= f->count) continue;
+    a.y[row * a.ldy + col] = miras__fast_gate(f, miras__fast_number(&a, f, row, j, &held),
+                                              miras__fast_factor(&a, f, j), &by_g, &by_c);
+  }
+}
+/* The gradient of a row's column of g; sum_c += that of a learned factor. */
+__device__ static inline float miras__fast_dg(const miras__fast_gates *a, size_t row, unsigned col,
+                                              float *sum_c) {
+  float dg = 0, by_g, by_c, d, g;
+  int held;
+  for (unsigned i = 0; i < 2; i++) {
+    const miras__fast_group *const f = &a->of[i];
+    const unsigned j = col - f->from;
+    if (col < f->from || j >= f->count) continue;
+    g = miras__fast_number(a, f, row, j, &held);
+    (void)miras__fast_gate(f, g, miras__fast_factor(a, f, j), &by_g, &by_c);
+    d = a->d[row * a->ldy + f->first + j];
+    if (!held) dg += d * by_g;
+    if (f->learns) *sum_c += d * by_c;
+  }
+  return dg;
+}
+/* dg of a strip's rows, and its sums [strips, gates + rates]: of offsets, then of learned factors.
+ * A thread has two columns of g; a tied group's numbers are another's. */
+MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras__fast_gates a) {
+  const unsigned across = (a.gates + 127) / 128, strip = blockIdx.x / across;
+  const unsigned col = blockIdx.x % across * 128 + 2 * threadIdx.x;
+  const size_t first = (size_t)strip * MIRAS__FAST_STRIP;
+  float sum[2] = {0, 0}, sum_c[2] = {0, 0};
+  if (col >= a.gates) return;
+  for (size_t row = first; row < first + MIRAS__FAST_STRIP && row < a.rows; row++) {
+    const float u = miras__fast_dg(&a, row, col, &sum_c[0]);
+    const float v = col + 1 < a.gates ? miras__fast_dg(&a, row, col + 1, &sum_c[1]) : 0;
+    sum[0] += u, sum[1] += v;
+    if (a.dg && col < a.moving) miras__put2(a.dg + row * a.ld_dg + col, u, v);
+  }
+  for (unsigned i = 0; i < 2; i++)
+    for (unsigned e = 0; e < 2; e++) {
+      const miras__fast_group *const f = &a.of[i];
+      const unsigned j = col + e - f->from;
+      float *const to = a.to + (size_t)strip * (a.gates + a.rates);
+      if (f->first != f->from || col + e < f->from || j >= f->count) continue;
+      to[f->offset + j] = sum[e];
+      if (f->learns) to[a.gates + j] = sum_c[e];
+    }
+}
+
+/* Angles of positions: cosines, then sines [tokens, turn]; and rows of heads turned by them where
+ * they lie: halves together (way 1) or neighbours (2); below 0 back. Eight columns a thread, or two
+ * times eight. */
+typedef struct miras__fast_rope {
+  float *angles;
+  bf16 *x;
+  double base;
+  unsigned tokens, turn, period, ldx, heads, n, way;
+  size_t items;
+  int back;
+} miras__fast_rope;
+MIRAS__FAST_GRID(256, 1) miras__run_fast_angles(const __grid_constant__ miras__fast_rope a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const unsigned half = a.turn / 2;
+  const unsigned t = (unsigned)(item / half), i = (unsigned)(item % half);
+  double turns;                      /* what is left of whole ones is exact enough for a float    */
+  if (item >= a.items) return;
+  turns = (double)(a.period ? t % a.period : t) * 0.15915494309189535 *
+          exp(log(a.base) * (-2.0 * (double)i / (double)a.turn));
+  turns -= rint(turns);
+#ifdef __CUDACC__
+  a.angles[(size_t)t * a.turn + i] = cospif((float)(2 * turns));
+  a.angles[(size_t)t * a.turn + half + i] = sinpif((float)(2 * turns));
+#else
+  a.angles[(size_t)t * a.turn + i] = (float)cos(6.283185307179586 * turns);
+  a.angles[(size_t)t * a.turn + half + i] = (float)sin(6.283185307179586 * turns);
+#endif
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_turn(const __grid_constant__ miras__fast_rope a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const unsigned half = a.turn / 2, eights = a.way == 1 ? half / 8 : a.turn / 8;
+  const unsigned c = (unsigned)(item % eights) * 8;
+  const size_t at = item / eights, row = at / a.heads;
+  const float *const angles = a.angles + row % a.tokens * a.turn + (a.way == 1 ? c : c / 2);
+  const float sign = a.back ? -1.0f : 1.0f;
+  bf16 *const x = a.x + row * a.ldx + at % a.heads * a.n + c;
+  float u[8], v[8];
+  unsigned e;
+  if (item >= a.items) return;
+  miras__get8(u, x);
+  if (a.way == 1) {
+    miras__get8(v, x + half);
+    for (e = 0; e < 8; e++) {
+      const float cs = angles[e], sn = sign * angles[half + e], p = u[e], q = v[e];
+      u[e] = p * cs - q * sn, v[e] = q * cs + p * sn;
+    }
+    miras__put8(x + half, v);
+  } else {
+    for (e = 0; e < 8; e += 2) {
+      const float cs = angles[e / 2], sn = sign * angles[half + e / 2], p = u[e], q = u[e + 1];
+      u[e] = p * cs - q * sn, u[e + 1] = q * cs + p * sn;
+    }
+  }
+  miras__put8(x, u);
+}
+
+/* Dropout as the host's masks have it (@29's dropout): y = base + mask x, base NULL: zero. */
+typedef struct miras__fast_now {     /* what steps leave                                          */
+  uint64_t steps;
+  float norm, loss, unit, c[9];
+  float rest[2];
+} miras__fast_now;
+typedef struct miras__fast_drop {
+  const bf16 *base, *x;
+  bf16 *y;
+  const miras__fast_now *now;
+  uint64_t seed, call, site;
+  uint32_t limit;
+  float scale;
+  unsigned ld, eights;
+  size_t items;
+} miras__fast_drop;
+__device__ static inline uint64_t miras__fast_hash(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_drop(const __grid_constant__ miras__fast_drop a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const size_t row = item / a.eights;
+  const unsigned c = (unsigned)(item % a.eights) * 8;
+  uint64_t key;
+  float x[8], u[8];
+  if (item >= a.items) return;
+  key = miras__fast_hash(miras__fast_hash(a.seed + a.now->steps) + a.call);
+  key = miras__fast_hash(miras__fast_hash(key + a.site) + row);
+  miras__get8(x, a.x + row * a.ld + c);
+  if (a.base) miras__get8(u, a.base + row * a.ld + c);
+  for (unsigned e = 0; e < 8; e++) {
+    uint32_t m = (c + e) * 0x9e3779b1u + (uint32_t)key;
+    m = (m ^ (m >> 16)) * 0x7feb352du;
+    m = (m ^ (uint32_t)(key >> 32) ^ (m >> 15)) * 0x846ca68bu;
+    m ^= m >> 16;
+    x[e] = (a.base ? u[e] : 0) + (m >= a.limit ? a.scale * x[e] : 0);
+  }
+  miras__put8(a.y + row * a.ld + c, x);
+}
+
+/* The embedding: rows of floats by tokens; and its gradient, each word's rows in their order. next
+ * [rows] is the next row with the same token, or rows, later [rows] whether there is one before. */
+typedef struct miras__fast_embed {
+  const float *table;
+  const int32_t *tokens;
+  bf16 *x;
+  const bf16 *d;
+  float *to;
+  unsigned *next, *later;
+  unsigned rows, width, ld;
+} miras__fast_embed;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_embed(const __grid_constant__ miras__fast_embed a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const unsigned eights = a.width / 8, c = (unsigned)(item % eights) * 8;
+  const size_t row = item / eights;
+  float x[8];
+  if (row >= a.rows) return;
+  miras__get8(x, a.table + (size_t)a.tokens[row] * a.width + c);
+  miras__put8(a.x + row * a.ld + c, x);
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_links(const __grid_constant__ miras__fast_embed a) {
+  const unsigned row = blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  unsigned at = row + 1, before = row;
+  if (row >= a.rows) return;
+  while (at < a.rows && a.tokens[at] != a.tokens[row]) at++;
+  while (before && a.tokens[before - 1] != a.tokens[row]) before--;
+  a.next[row] = at;
+  a.later[row] = before > 0;
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_embed_back(const __grid_constant__ miras__fast_embed a) {
+  const unsigned first = blockIdx.x;
+  if (a.later[first]) return;
+  for (unsigned c = threadIdx.x * 8; c < a.width; c += 8 * MIRAS__FAST_THREADS) {
+    float *const to = a.to + (size_t)a.tokens[first] * a.width + c;
+    float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, d[8];
+    unsigned e;
+    for (unsigned row = first; row < a.rows; row = a.next[row]) {
+      miras__get8(d, a.d + (size_t)row * a.ld + c);
+      for (e = 0; e < 8; e++) all[e] += d[e];
+    }
+    for (e = 0; e < 8; e++) to[e] += all[e];
+  }
+}
+
+/* Cross entropy of rows of logits, which become their gradient where `train` asks for it; losses
+ * [rows] times the row's weight. Before: how much of a gradient a row has, 1 / the weights' sum;
+ * behind: their mean. One block each for the latter two. */
+typedef struct miras__fast_loss {
+  bf16 *x;
+  const int32_t *targets;
+  const float *weights;
+  float *losses, *told;
+  miras__fast_now *now;
+  float weight;
+  unsigned ld, rows, n;
+  int train;
+} miras__fast_loss;
+MIRAS__FAST_GRID(256, 1) miras__run_fast_count(const __grid_constant__ miras__fast_loss a) {
+  float *const room = (float *)(void *)miras__fast_room;
+  float all = 0;
+  for (unsigned row = threadIdx.x; row < a.rows; row += MIRAS__FAST_THREADS)
+    if (a.targets[row] >= 0) all += a.weights ? a.weights[row] : 1;
+  all = miras__block_sum(all, room);
+  if (!threadIdx.x) a.now->unit = all > 0 ? a.weight / all : 0;
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_loss(const __grid_constant__ miras__fast_loss a) {
+  float *const room = (float *)(void *)miras__fast_room;
+  const unsigned row = blockIdx.x;
+  bf16 *const x = a.x + (size_t)row * a.ld;
+  const int target = a.targets[row];
+  const float weight = a.weights ? a.weights[row] : 1, scale = a.now->unit * weight;
+  const float at = target >= 0 ? miras__wide(x[target]) : 0;
+  float v[8], top = -3.0e38f, total = 0;
+  unsigned c, e;
+  if (target < 0 || !(scale > 0)) {
+    for (e = 0; e < 8; e++) v[e] = 0;
+    for (c = 8 * threadIdx.x; a.train && c < a.ld; c += 8 * MIRAS__FAST_THREADS)
+      miras__put8(x + c, v);
+    if (!threadIdx.x) a.losses[row] = 0;
+    return;
+  }
+  for (c = 8 * threadIdx.x; c < a.n; c += 8 * MIRAS__FAST_THREADS) {
+    miras__get8(v, x + c);
+    for (e = 0; e < 8 && c + e < a.n; e++) top = fmaxf(top, v[e]);
+  }
+  top = miras__block_most(top, room);
+  for (c = 8 * threadIdx.x; c < a.n; c += 8 * MIRAS__FAST_THREADS) {
+    miras__get8(v, x + c);
+    for (e = 0; e < 8 && c + e < a.n; e++) total += expf(v[e] - top);
+  }
+  total = miras__block_sum(total, room);
+  if (!threadIdx.x) a.losses[row] = (logf(total) + top - at) * weight;
+  for (c = 8 * threadIdx.x; a.train && c < a.n; c += 8 * MIRAS__FAST_THREADS) {
+    miras__get8(v, x + c);
+    for (e = 0; e < 8; e++)
+      v[e] = c + e < a.n ? scale * (expf(v[e] - top) / total - (c + e == (unsigned)target)) : 0;
+    miras__put8(x + c, v);
+  }
+}
+MIRAS__FAST_GRID(256, 1) miras__run_fast_mean(const __grid_constant__ miras__fast_loss a) {
+  float *const room = (float *)(void *)miras__fast_room;
+  float all = 0;
+  for (unsigned row = threadIdx.x; row < a.rows; row += MIRAS__FAST_THREADS) all += a.losses[row];
+  all = miras__block_sum(all, room) * a.now->unit;
+  if (threadIdx.x) return;
+  a.now->loss = all;
+  if (a.told) *a.told = all;
+}
+
+/* AdamW over all tensors (room @29's adamw), which also makes the bfloat16 copies that products
+ * read. A block has MIRAS__ADAM_PIECE numbers of a tensor. */
+enum { MIRAS__ADAM_PIECE = 2048 };
+typedef struct miras__fast_tensor {
+  size_t at, count, block;           /* first number in the flat block, how many, the first block */
+  bf16 *copy;                        /* NULL: there is none; its rows of `cols` lie ld apart      */
+  unsigned cols, ld;
+  float rate;
+  int decays, frozen;
+} miras__fast_tensor;
+typedef struct miras__fast_adam {
+  float *w, *m, *v, *g, *sums, *told;
+  miras__fast_now *now;
+  const miras__fast_tensor *tensors;
+  unsigned count, blocks;
+  size_t floats;
+  miras_adamw_options o;
+  float rate;
+  int copies;                        /* 1: nothing but the copies                                 */
+} miras__fast_adam;
+__device__ static inline const miras__fast_tensor *miras__fast_of(const miras__fast_adam *a) {
+  unsigned low = 0, high = a->count;
+  while (high - low > 1) {
+    const unsigned mid = (low + high) / 2;
+    if (a->tensors[mid].block <= blockIdx.x) low = mid;
+    else high = mid;
+  }
+  return &a->tensors[low];
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_squares(const __grid_constant__ miras__fast_adam a) {
+  float *const room = (float *)(void *)miras__fast_room;
+  const miras__fast_tensor *const t = miras__fast_of(&a);
+  const size_t first = (blockIdx.x - t->block) * MIRAS__ADAM_PIECE;
+  float all = 0;
+  for (size_t i = first + threadIdx.x; i < first + MIRAS__ADAM_PIECE && i < t->count;
+       i += MIRAS__FAST_THREADS) {
+    const float g = a.g[t->at + i];
+    if (t->frozen) a.g[t->at + i] = 0;
+    else all += g * g;
+  }
+  all = miras__block_sum(all, room);
+  if (!threadIdx.x) a.sums[blockIdx.x] = all;
+}
+__device__ static inline double miras__fast_power(double base, uint64_t n) {
+  double y = 1;
+  for (; n; n >>= 1, base *= base)
+    if (n & 1) y *= base;
+  return y;
+}
+MIRAS__FAST_GRID(256, 1) miras__run_fast_begin(const __grid_constant__ miras__fast_adam a) {
+  double *const room = (double *)(void *)miras__fast_room;
+  miras__fast_now *const now = a.now;
+  double all = 0;
+  for (unsigned i = threadIdx.x; i < a.blocks; i += MIRAS__FAST_THREADS) all += (double)a.sums[i];
+  room[threadIdx.x] = all;
+  __syncthreads();
+  if (threadIdx.x) return;
+  for (unsigned i = 1; i < MIRAS__FAST_THREADS; i++) all += room[i];
+  all = sqrt(all);
+  now->norm = (float)all;
+  if (a.told) *a.told = now->norm;
+  if (!(now->norm <= FLT_MAX)) return;
+  now->steps++;
+  now->c[0] = a.o.beta1, now->c[1] = 1 - a.o.beta1, now->c[2] = a.o.beta2;
+  now->c[3] = 1 - a.o.beta2;
+  now->c[4] = a.o.clip > 0 && all > (double)a.o.clip ? (float)((double)a.o.clip / all) : 1;
+  now->c[5] = (float)((double)a.rate / (1 - miras__fast_power((double)a.o.beta1, now->steps)));
+  now->c[6] = (float)(1 / sqrt(1 - miras__fast_power((double)a.o.beta2, now->steps)));
+  now->c[7] = a.o.epsilon;
+}
+MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fast_adam a) {
+  const miras__fast_tensor *const t = miras__fast_of(&a);
+  const miras__fast_now *const now = a.now;
+  const float rate = now->c[5] * t->rate;
+  const float keep = t->decays ? 1 - a.rate * t->rate * a.o.weight_decay : 1;
+  const size_t first = (blockIdx.x - t->block) * MIRAS__ADAM_PIECE;
+  const int steps = !a.copies && !t->frozen && now->norm <= FLT_MAX;
+  for (size_t i = first + 4 * threadIdx.x; i < first + MIRAS__ADAM_PIECE && i < t->count;
+       i += 4 * MIRAS__FAST_THREADS) {
+    float4 *const pw = (float4 *)(void *)(a.w + t->at + i);
+    float w[4], m[4], v[4], g[4];
+    float4 u = *pw;
+    unsigned e;
+    w[0] = u.x, w[1] = u.y, w[2] = u.z, w[3] = u.w;
+    if (steps) {
+      float4 *const pm = (float4 *)(void *)(a.m + t->at + i);
+      float4 *const pv = (float4 *)(void *)(a.v + t->at + i);
+      u = *pm, m[0] = u.x, m[1] = u.y, m[2] = u.z, m[3] = u.w;
+      u = *pv, v[0] = u.x, v[1] = u.y, v[2] = u.z, v[3] = u.w;
+      u = *(float4 *)(void *)(a.g + t->at + i), g[0] = u.x, g[1] = u.y, g[2] = u.z, g[3] = u.w;
+      for (e = 0; e < 4; e++) {
+        const float d = g[e] * now->c[4];
+        m[e] = now->c[0] * m[e] + now->c[1] * d;
+        v[e] = now->c[2] * v[e] + now->c[3] * d * d;
+        w[e] = keep * w[e] - rate * m[e] / (sqrtf(v[e]) * now->c[6] + now->c[7]);
+      }
+      u.x = m[0], u.y = m[1], u.z = m[2], u.w = m[3], *pm = u;
+      u.x = v[0], u.y = v[1], u.z = v[2], u.w = v[3], *pv = u;
+      u.x = w[0], u.y = w[1], u.z = w[2], u.w = w[3], *pw = u;
+    }
+    if (!a.copies) {
+      u.x = u.y = u.z = u.w = 0;
+      *(float4 *)(void *)(a.g + t->at + i) = u;
+    }
+    for (e = 0; t->copy && e < 4 && i + e < t->count; e++)
+      t->copy[(i + e) / t->cols * t->ld + (i + e) % t->cols] = miras__near(w[e]);
+  }
+}
+
+/* ---- C: exact matrix rows in chunks ----
+ *
+ * Memories of room @50 with a decay and a step per head, one pair a token. In a chunk of 64 tokens,
+ * with S the state [dk, dv] at its start, a_i and b_i the decay and step of row i, G_i the sum of
+ * log a up to row i (each chunk's own), z_i = G_i at decay first and G_(i-1) at error first,
+ *   N_ij = exp(z_i - G_j) k_i . k_j (j < i)      P_ij = exp(G_i - G_j) q_i . k_j (j <= i)
+ *   M = (I + diag(b) N)^-1                        W = V - diag(exp z) K S, or V without errors
+ *   U = M diag(b) W                               Y = diag(exp G) Q S + P U
+ *   S <- exp(G_63) S + (diag(exp(G_63 - G)) K)' U
+ * No exponent is above 0, and nothing is divided. Rows behind a text's end are zeros with decay 1.
+ * C1 makes G, b, M, P and N of all chunks side by side; C2 goes through a sequence's chunks with
+ * columns of S in accumulators; C3 back through them with those of dS; C4 makes the gradients of
+ * queries, keys and gates of all chunks side by side. With dU, and Z = M' dU:
+ *   dU = P' dY + diag(exp(G_63 - G)) K dS         dV = diag(b) Z
+ *   dS <- exp(G_63) dS + Q' diag(exp G) dY - K' diag(exp z) diag(b) Z
+ *   dP = dY U'      d(diag(b) N) = -Z U' */
+typedef struct miras__fast_chunks {
+  const bf16 *q, *k, *v, *d;         /* [N, ld]; d: the gradient of y                             */
+  bf16 *y, *dq, *dk, *dv;
+  const float *keep, *step;          /* [N, ld_gates] of heads, or of them [heads] (no tokens)    */
+  const float *init;                 /* [heads, key, value]                                       */
+  float *dkeep, *dstep;              /* [N, ld_gates]; NULL: they are constants                   */
+  float *dinit;                      /* [B, heads, key, value]                                    */
+  float *log, *rate;                 /* [B heads, 64 chunks]: G and b                             */
+  bf16 *m, *p, *n;                   /* [B heads chunks, 64, 64]                                  */
+  bf16 *w, *u, *z;                   /* [N, heads value]: W, U, Z                                 */
+  bf16 *s, *ds;                      /* [B heads chunks, key, value] states where chunks begin,
+                                        gradients of those where they end                         */
+  float one_step;                    /* of all heads, where step is NULL                          */
+  unsigned ldq, ldk, ldv, ldd, ldy, ld_dq, ld_dk, ld_dv, ld_gates, ldw;
+  unsigned batch, heads, group, tokens, chunks, value;
+  int after, delta, keep_gate, step_gate;
+} miras__fast_chunks;
+
+/* Rows of a chunk, [64, COLS], on their way to shared memory, COLS + 8 apart. */
+template <int COLS>
+__device__ static inline void miras__rows_bring(bf16 *to, const bf16 *from, unsigned ld,
+                                                unsigned rows) {
+  for (unsigned e = threadIdx.x; e < 64 * COLS / 8; e += 128) {
+    const unsigned r = e / (COLS / 8), c = e % (COLS / 8) * 8;
+    if (r < rows) miras__bring16(to + r * (COLS + 8) + c, from + (size_t)r * ld + c);
+    else miras__nothing16(to + r * (COLS + 8) + c);
+  }
+}
+/* The same of a whole matrix [ROWS, COLS]. */
+template <int ROWS, int COLS>
+__device__ static inline void miras__square_bring(bf16 *to, const bf16 *from, unsigned ld) {
+  for (unsigned e = threadIdx.x; e < ROWS * COLS / 8; e += 128) {
+    const unsigned r = e / (COLS / 8), c = e % (COLS / 8) * 8;
+    miras__bring16(to + r * (COLS + 8) + c, from + (size_t)r * ld + c);
+  }
+}
+
+/* Where a block's chunk lies: its sequence and head i of all, and chunk c of them. */
+typedef struct miras__fast_place {
+  unsigned b, h, rows;               /* rows of the text in it                                    */
+  size_t row, square;                /* its first, and how many chunks are before it              */
+} miras__fast_place;
+__device__ static inline miras__fast_place miras__fast_at(const miras__fast_chunks *a, unsigned i,
+                                                          unsigned c) {
+  miras__fast_place at;
+  at.b = i / a->heads, at.h = i % a->heads;
+  at.rows = a->tokens - c * 64 < 64 ? a->tokens - c * 64 : 64;
+  at.row = (size_t)at.b * a->tokens + c * 64;
+  at.square = (size_t)i * a->chunks + c;
+  return at;
+}
+
+/* Inverse X of I + A, both [64, 65] floats, A below the diagonal; what X has above it is used up.
+ * Squares of 16 by substitution, then of each two the one below: -X22 A21 X11. */
+__device__ static inline void miras__fast_inverse(float *x, const float *a) {
+  const unsigned t = threadIdx.x;
+  if (t < 64) {
+    const unsigned base = t / 16 * 16, c = t;
+    for (unsigned i = base; i < base + 16; i++) {
+      float sum = i == c ? 1.0f : 0.0f;
+      for (unsigned j = c; j < i; j++) sum -= a[i * 65 + j] * x[j * 65 + c];
+      x[i * 65 + c] = i < c ? 0 : sum;
+    }
+  }
+  for (unsigned side = 16; side < 64; side *= 2) {
+    const unsigned items = 64 / (2 * side) * side * side;
+    __syncthreads();
+    for (unsigned e = t; e < items; e += 128) {          /* A21 X11, to the right of X11 */
+      const unsigned pair = e / (side * side) * 2 * side, i = e / side % side, j = e % side;
+      float sum = 0;
+      for (unsigned k = j; k < side; k++)
+        sum += a[(pair + side + i) * 65 + pair + k] * x[(pair + k) * 65 + pair + j];
+      x[(pair + i) * 65 + pair + side + j] = sum;
+    }
+    __syncthreads();
+    for (unsigned e = t; e < items; e += 128) {
+      const unsigned pair = e / (side * side) * 2 * side, i = e / side % side, j = e % side;
+      float sum = 0;
+      for (unsigned k = 0; k <= i; k++)
+        sum += x[(pair + side + i) * 65 + pair + side + k] * x[(pair + k) * 65 + pair + side + j];
+      x[(pair + side + i) * 65 + pair + j] = -sum;
+    }
+  }
+  __syncthreads();
+}
+
+template <int DK> struct miras__fast_c1 {
+  enum { LD = DK + 8, A = 2 * 2 * 64 * LD, X = A + 4 * 64 * 65, G = X + 4 * 64 * 65,
+         BYTES = G + 4 * 3 * 64 };
+};
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c1(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_c1<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + 64 * room::LD;
+  float *const below = (float *)(void *)(miras__fast_room + room::A);
+  float *const x = (float *)(void *)(miras__fast_room + room::X);
+  float *const g = (float *)(void *)(miras__fast_room + room::G), *const rate = g + 64,
+        *const one = g + 128;
+  const unsigned i = blockIdx.x / a.chunks, c = blockIdx.x % a.chunks, t = threadIdx.x;
+  const unsigned warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place at = miras__fast_at(&a, i, c);
+  float sum[8][4];
+  miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
+  miras__rows_bring<DK>(q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+  miras__bring_group();
+  if (t < 64) {
+    const int in = t < at.rows;
+    const float y = !in ? 1 : a.keep_gate ? a.keep[(at.row + t) * a.ld_gates + at.h]
+                                          : a.keep[at.h];
+    one[t] = logf(y > 1e-30f ? y : 1e-30f);
+    rate[t] = !in ? 0 : a.step_gate ? a.step[(at.row + t) * a.ld_gates + at.h] : a.one_step;
+  }
+  __syncthreads();
+  if (t < 64) {
+    float all = 0;
+    for (unsigned j = 0; j <= t; j++) all += one[j];
+    g[t] = all;
+    a.log[(size_t)i * a.chunks * 64 + c * 64 + t] = all;
+    a.rate[(size_t)i * a.chunks * 64 + c * 64 + t] = rate[t];
+  }
+  miras__bring_wait<0>();
+  __syncthreads();
+  MIRAS__ALL_OF for (int square = 0; square < 2; square++) {
+    if (!square && !a.delta) continue;
+    miras__clear<8>(sum);
+    miras__warp_times<8, 0, 1>(sum, square ? q : k, room::LD, 16 * warp, k, room::LD, 0, 0, DK);
+    MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+        const unsigned r = from + 8 * h, j = 8 * n + 2 * (lane % 4);
+        const float z = square || a.after ? g[r] : r ? g[r - 1] : 0;
+        float u[2];
+        MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
+          u[e] = j + e < r + (unsigned)square ? expf(z - g[j + e]) * sum[n][2 * h + e] : 0;
+          if (!square) below[r * 65 + j + e] = rate[r] * u[e];
+        }
+        miras__put2((square ? a.p : a.n) + at.square * 4096 + r * 64 + j, u[0], u[1]);
+      }
+  }
+  if (!a.delta) return;
+  __syncthreads();
+  miras__fast_inverse(x, below);
+  for (unsigned e = t; e < 512; e += 128) {
+    const unsigned r = e / 8, j = e % 8 * 8;
+    float u[8];
+    for (unsigned l = 0; l < 8; l++) u[l] = j + l <= r ? x[r * 65 + j + l] : 0;
+    miras__put8(a.m + at.square * 4096 + r * 64 + j, u);
+  }
+}
+
+/* What C2 and C3 have of the next chunk while they work on one: K, Q, [64, VB] of two arrays, M,
+ * P. */
+template <int DK, int VB> struct miras__fast_stage {
+  enum {
+    LDK = DK + 8, LDV = VB + 8, K = 0, Q = 64 * LDK, V = 2 * 64 * LDK, M = V + 64 * LDV,
+    P = M + 64 * MIRAS__FAST_LD, HALVES = P + 64 * MIRAS__FAST_LD,
+    S = 2 * HALVES, W = S + DK * LDV, U = W + 64 * LDV, F = U + 64 * LDV,
+    BYTES = 2 * (F + 64 * LDV),
+    TILES = (DK / 16 + 3) / 4        /* of 16 rows of S that a warp has                           */
+  };
+};
+template <int DK, int VB>
+__device__ static inline void miras__stage_bring(const miras__fast_chunks *a, bf16 *to, unsigned i,
+                                                 unsigned c, const bf16 *v, unsigned ldv,
+                                                 unsigned column) {
+  typedef miras__fast_stage<DK, VB> room;
+  const miras__fast_place at = miras__fast_at(a, i, c);
+  const unsigned head = at.h / a->group * DK;
+  miras__rows_bring<DK>(to + room::K, a->k + at.row * a->ldk + head, a->ldk, at.rows);
+  miras__rows_bring<DK>(to + room::Q, a->q + at.row * a->ldq + head, a->ldq, at.rows);
+  miras__rows_bring<VB>(to + room::V, v + at.row * ldv + at.h * a->value + column, ldv, at.rows);
+  if (a->delta) miras__square_bring<64, 64>(to + room::M, a->m + at.square * 4096, 64);
+  miras__square_bring<64, 64>(to + room::P, a->p + at.square * 4096, 64);
+}
+
+/* S in accumulators as bfloat16 in shared memory. */
+template <int DK, int VB>
+__device__ static inline void miras__state_put(bf16 *to, float (*s)[VB / 8][4]) {
+  typedef miras__fast_stage<DK, VB> room;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  MIRAS__ALL_OF for (unsigned i = 0; i < room::TILES; i++)
+    if (warp + 4 * i < DK / 16)
+      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+        MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
+          miras__put2(to + (16 * (warp + 4 * i) + lane / 4 + 8 * h) * room::LDV + 8 * n +
+                        2 * (lane % 4), s[i][n][2 * h], s[i][n][2 * h + 1]);
+}
+/* And from there to global memory, [DK, value]. */
+template <int DK, int VB>
+__device__ static inline void miras__state_keep(bf16 *to, unsigned value, const bf16 *from) {
+  for (unsigned e = threadIdx.x; e < DK * VB / 8; e += 128) {
+    const unsigned r = e / (VB / 8), c = e % (VB / 8) * 8;
+    *(uint4 *)(void *)(to + (size_t)r * value + c) =
+      *(const uint4 *)(const void *)(from + r * (VB + 8) + c);
+  }
+}
+
+/* S *= by, and S += X' U of a chunk's rows. */
+template <int DK, int VB>
+__device__ static inline void miras__state_scale(float (*s)[VB / 8][4], float by) {
+  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB>::TILES; t++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) s[t][n][e] *= by;
+}
+template <int DK, int VB>
+__device__ static inline void miras__state_times(float (*s)[VB / 8][4], const bf16 *x,
+                                                 const bf16 *u) {
+  typedef miras__fast_stage<DK, VB> room;
+  const unsigned warp = threadIdx.x / 32;
+  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
+    if (warp + 4 * t < DK / 16)
+      miras__warp_times<VB / 8, 1, 0>(s[t], x, room::LDK, 16 * (warp + 4 * t), u, room::LDV, 0, 0,
+                                      64);
+}
+/* Rows of fragments to global memory. */
+template <int N>
+__device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned rows, unsigned from,
+                                              float (*c)[4]) {
+  const unsigned lane = threadIdx.x % 32;
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      if (from + 8 * h < rows)
+        miras__put2(to + (size_t)(from + 8 * h) * ld + 8 * n + 2 * (lane % 4), c[n][2 * h],
+                    c[n][2 * h + 1]);
+}
+
+/* S at a text's start: the initial memory of head h. */
+template <int DK, int VB>
+__device__ static inline void miras__fast_init(const miras__fast_chunks *a, unsigned h,
+                                               unsigned column, float (*s)[VB / 8][4]) {
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB>::TILES; t++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+        const unsigned r = 16 * (warp + 4 * t) + lane / 4 + e / 2 * 8;
+        s[t][n][e] = r < DK ? a->init[((size_t)h * DK + r) * a->value + column + 8 * n +
+                                      2 * (lane % 4) + e % 2] : 0;
+      }
+}
+
+/* U of a chunk at room::U, and with what is left of it at the chunk's end at room::F; with AGAIN
+ * also to global memory, and W. g, b: of the chunk. */
+template <int DK, int VB, int DELTA, int AGAIN>
+__device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
+                                                 const miras__fast_place *at, bf16 *all,
+                                                 const bf16 *now, const float *g, const float *b,
+                                                 unsigned column) {
+  typedef miras__fast_stage<DK, VB> room;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  const size_t place = at->row * a->ldw + at->h * a->value + column;
+  const float end = g[63];
+  float x[VB / 8][4];
+  miras__clear<VB / 8>(x);
+  if (DELTA)
+    miras__warp_times<VB / 8, 0, 0>(x, now + room::K, room::LDK, 16 * warp, all + room::S,
+                                    room::LDV, 0, 0, DK);
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float z = expf(a->after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
+      const unsigned j = 8 * n + 2 * (lane % 4);
+      const unsigned v = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
+      const float u0 = miras__of_low(v) - z * x[n][2 * h];
+      const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
+      if (AGAIN && r < at->rows) miras__put2(a->w + place + (size_t)r * a->ldw + j, u0, u1);
+      if (DELTA) miras__put2(all + room::W + r * room::LDV + j, rate * u0, rate * u1);
+      x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
+    }
+  }
+  if (DELTA) {
+    __syncthreads();
+    miras__clear<VB / 8>(x);
+    miras__warp_times<VB / 8, 0, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
+                                    room::LDV, 0, 0, 16 * warp + 16);
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float last = expf(end - g[r]);
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
+      const unsigned j = 8 * n + 2 * (lane % 4);
+      const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
+      miras__put2(all + room::U + r * room::LDV + j, u0, u1);
+      miras__put2(all + room::F + r * room::LDV + j, last * u0, last * u1);
+      if (AGAIN && r < at->rows) miras__put2(a->u + place + (size_t)r * a->ldw + j, u0, u1);
+    }
+  }
+}
+
+/* C2. Forward it writes y; again, on the way back, W, U and the states where chunks begin. */
+template <int DK, int VB, int DELTA, int AGAIN>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_stage<DK, VB> room;
+  bf16 *const all = (bf16 *)(void *)miras__fast_room;
+  const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  float s[room::TILES][VB / 8][4], x[VB / 8][4];
+  miras__fast_init<DK, VB>(&a, i % a.heads, column, s);
+  miras__state_put<DK, VB>(all + room::S, s);
+  miras__stage_bring<DK, VB>(&a, all, i, 0, a.v, a.ldv, column);
+  miras__bring_group();
+  for (unsigned c = 0; c < a.chunks; c++) {
+    const bf16 *const now = all + c % 2 * room::HALVES;
+    const float *const g = a.log + ((size_t)i * a.chunks + c) * 64, end = g[63];
+    const miras__fast_place at = miras__fast_at(&a, i, c);
+    miras__bring_wait<0>();
+    __syncthreads();
+    if (c + 1 < a.chunks) {
+      miras__stage_bring<DK, VB>(&a, all + (c + 1) % 2 * room::HALVES, i, c + 1, a.v, a.ldv,
+                                 column);
+      miras__bring_group();
+    }
+    if (AGAIN)
+      miras__state_keep<DK, VB>(a.s + at.square * DK * a.value + column, a.value, all + room::S);
+    miras__fast_rows_u<DK, VB, DELTA, AGAIN>(&a, &at, all, now, g,
+                                             a.rate + ((size_t)i * a.chunks + c) * 64, column);
+    __syncthreads();
+    if (!AGAIN) {
+      miras__clear<VB / 8>(x);
+      miras__warp_times<VB / 8, 0, 0>(x, now + room::Q, room::LDK, 16 * warp, all + room::S,
+                                      room::LDV, 0, 0, DK);
+      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+        MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) x[n][e] *= expf(g[from + e / 2 * 8]);
+      miras__warp_times<VB / 8, 0, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, all + room::U,
+                                      room::LDV, 0, 0, 16 * warp + 16);
+      miras__rows_put<VB / 8>(a.y + at.row * a.ldy + at.h * a.value + column, a.ldy, at.rows, from,
+                              x);
+    }
+    miras__state_scale<DK, VB>(s, expf(end));
+    miras__state_times<DK, VB>(s, now + room::K, all + room::F);
+    __syncthreads();
+    miras__state_put<DK, VB>(all + room::S, s);
+  }
+  miras__bring_wait<0>();
+}
+
+/* C3: back through the chunks. */
+template <int DK, int VB, int DELTA>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_stage<DK, VB> room;
+  bf16 *const all = (bf16 *)(void *)miras__fast_room;
+  const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  float s[room::TILES][VB / 8][4], x[VB / 8][4];
+  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++) miras__clear<VB / 8>(s[t]);
+  miras__state_put<DK, VB>(all + room::S, s);
+  miras__stage_bring<DK, VB>(&a, all + (a.chunks - 1) % 2 * room::HALVES, i, a.chunks - 1, a.d,
+                             a.ldd, column);
+  miras__bring_group();
+  for (unsigned c = a.chunks; c-- > 0;) {
+    const bf16 *const now = all + c % 2 * room::HALVES;
+    const float *const g = a.log + ((size_t)i * a.chunks + c) * 64;
+    const float *const b = a.rate + ((size_t)i * a.chunks + c) * 64, end = g[63];
+    const miras__fast_place at = miras__fast_at(&a, i, c);
+    miras__bring_wait<0>();
+    __syncthreads();
+    if (c) {
+      miras__stage_bring<DK, VB>(&a, all + (c - 1) % 2 * room::HALVES, i, c - 1, a.d, a.ldd,
+                                 column);
+      miras__bring_group();
+    }
+    miras__state_keep<DK, VB>(a.ds + at.square * DK * a.value + column, a.value, all + room::S);
+    miras__clear<VB / 8>(x);
+    miras__warp_times<VB / 8, 0, 0>(x, now + room::K, room::LDK, 16 * warp, all + room::S,
+                                    room::LDV, 0, 0, DK);
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) x[n][e] *= expf(end - g[from + e / 2 * 8]);
+    miras__warp_times<VB / 8, 1, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, now + room::V,
+                                    room::LDV, 0, 16 * warp, 64);
+    if (DELTA) {
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
+        MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+          miras__put2(all + room::W + (from + 8 * h) * room::LDV + 8 * n + 2 * (lane % 4),
+                      x[n][2 * h], x[n][2 * h + 1]);
+      __syncthreads();
+      miras__clear<VB / 8>(x);
+      miras__warp_times<VB / 8, 1, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
+                                      room::LDV, 0, 16 * warp, 64);
+    }
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = from + 8 * h;
+      const float z = expf(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r], by = expf(g[r]);
+      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
+        const unsigned j = 8 * n + 2 * (lane % 4);
+        const unsigned d = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
+        const float z0 = x[n][2 * h], z1 = x[n][2 * h + 1];
+        miras__put2(all + room::U + r * room::LDV + j, by * miras__of_low(d),
+                    by * miras__of_high(d));
+        if (DELTA)
+          miras__put2(all + room::F + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
+        if (r >= at.rows) continue;
+        miras__put2(a.z + (at.row + r) * a.ldw + at.h * a.value + column + j, z0, z1);
+        miras__put2(a.dv + (at.row + r) * a.ld_dv + at.h * a.value + column + j, rate * z0,
+                    rate * z1);
+      }
+    }
+    __syncthreads();
+    miras__state_scale<DK, VB>(s, expf(end));
+    miras__state_times<DK, VB>(s, now + room::Q, all + room::U);
+    if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::F);
+    __syncthreads();
+    miras__state_put<DK, VB>(all + room::S, s);
+  }
+  miras__bring_wait<0>();
+  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
+    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+        const unsigned r = 16 * (warp + 4 * t) + lane / 4 + e / 2 * 8;
+        if (r < DK)
+          a.dinit[((size_t)i * DK + r) * a.value + column + 8 * n + 2 * (lane % 4) + e % 2] =
+            s[t][n][e];
+      }
+}
+
+/* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them; dP
+ * and dN as factors; what they make of G, as floats; and numbers of rows. */
+template <int DK> struct miras__fast_c4 {
+  enum {
+    LD = DK + 8, Q = 64 * LD, D = 2 * 64 * LD, U = D + 64 * 40, Z = U + 64 * 40, W = Z + 64 * 40,
+    S = W + 64 * 40, DS = S + DK * 40, DP = DS + DK * 40, DN = DP + 64 * MIRAS__FAST_LD,
+    HALVES = DN + 64 * MIRAS__FAST_LD, SQUARE = 2 * HALVES, ROWS = SQUARE + 4 * 64 * 65,
+    BYTES = ROWS + 4 * (6 * 64 + 8)
+  };
+};
+/* The sum of a row's numbers that the four lanes of its fragments have. */
+__device__ static inline float miras__row_sum(float x) { return miras__lanes_sum(x, 4); }
+
+/* sum over its columns of row r's accumulators times rows of x in shared memory. */
+template <int N>
+__device__ static inline float miras__row_dot(float (*c)[4], unsigned h, const bf16 *x) {
+  const unsigned lane = threadIdx.x % 32;
+  float all = 0;
+  MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
+    const unsigned v = *(const unsigned *)(const void *)(x + 8 * n + 2 * (lane % 4));
+    all += c[n][2 * h] * miras__of_low(v) + c[n][2 * h + 1] * miras__of_high(v);
+  }
+  return miras__row_sum(all);
+}
+
+/* What a block of C4 knows of its chunk. */
+typedef struct miras__fast_chunk {
+  miras__fast_place at;
+  const float *g, *b;                /* G and b of its rows                                       */
+  size_t values, states;             /* where its rows of W, U, Z and its states begin            */
+} miras__fast_chunk;
+
+/* dP and dN as factors, and what P and N give G, z and b, beside Z . W of rows. */
+template <int DK, int DELTA>
+__device__ static inline void miras__fast_c4_squares(const miras__fast_chunks *a,
+                                                     const miras__fast_chunk *of) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
+  float *const db = dg + 128, *const zw = dg + 192;
+  float *const square = (float *)(void *)(miras__fast_room + room::SQUARE);
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g, *const b = of->b;
+  float x[8][4], y[8][4], along = 0;
+  miras__clear<8>(x);
+  miras__clear<8>(y);
+  for (unsigned v = 0; v < a->value; v += 32) {
+    __syncthreads();
+    miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
+                          at->rows);
+    miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
+    miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
+    miras__rows_bring<32>(k + room::W, a->w + of->values + v, a->ldw, at->rows);
+    miras__bring_group();
+    miras__bring_wait<0>();
+    __syncthreads();
+    miras__warp_times<8, 0, 1>(x, k + room::D, 40, 16 * warp, k + room::U, 40, 0, 0, 32);
+    if (DELTA)
+      miras__warp_times<8, 0, 1>(y, k + room::Z, 40, 16 * warp, k + room::U, 40, 0, 0, 32);
+    for (unsigned e = 0; e < 16; e++) {              /* half of a row a thread */
+      const unsigned j = t / 2 * 40 + t % 2 * 16 + e;
+      along += miras__wide(k[room::Z + j]) * miras__wide(k[room::W + j]);
+    }
+  }
+  along += __shfl_xor_sync(0xffffffffu, along, 1);
+  if (!(t & 1)) zw[t / 2] = along;
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float z = a->after ? g[r] : r ? g[r - 1] : 0;
+    float by_p = 0, by_n = 0, by_b = 0;
+    MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++) {
+      const unsigned j = 8 * n + 2 * (lane % 4);
+      const size_t place = at->square * 4096 + r * 64 + j;
+      const unsigned p = *(const unsigned *)(const void *)(a->p + place);
+      const unsigned n2 = DELTA ? *(const unsigned *)(const void *)(a->n + place) : 0;
+      float dp[2], dn[2];
+      MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
+        const float one = e ? miras__of_high(p) : miras__of_low(p);
+        const float two = e ? miras__of_high(n2) : miras__of_low(n2);
+        const float s = x[n][2 * h + e] * one, u = -y[n][2 * h + e] * two;
+        dp[e] = j + e <= r ? x[n][2 * h + e] * expf(g[r] - g[j + e]) : 0;
+        dn[e] = DELTA && j + e < r ? -y[n][2 * h + e] * b[r] * expf(z - g[j + e]) : 0;
+        by_p += s;
+        if (DELTA) by_b += u, by_n += u * b[r];
+        square[r * 65 + j + e] = s + (DELTA ? u * b[r] : 0);
+      }
+      miras__put2(k + room::DP + r * MIRAS__FAST_LD + j, dp[0], dp[1]);
+      if (DELTA) miras__put2(k + room::DN + r * MIRAS__FAST_LD + j, dn[0], dn[1]);
+    }
+    by_p = miras__row_sum(by_p), by_n = miras__row_sum(by_n), by_b = miras__row_sum(by_b);
+    if (lane % 4 == 0) dg[r] = by_p, dz[r] = by_n, db[r] = by_b;
+  }
+  __syncthreads();
+  if (t < 64) {
+    float all = 0;
+    for (unsigned r = 0; r < 64; r++) all += square[r * 65 + t];
+    dg[t] -= all;
+  }
+}
+
+/* dq's columns from j on, and what they give G. */
+template <int DK>
+__device__ static inline void miras__fast_c4_queries(const miras__fast_chunks *a,
+                                                     const miras__fast_chunk *of, unsigned j) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + miras__fast_c4<DK>::Q;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS);
+  enum { N = DK < 64 ? DK / 8 : 8 };
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g;
+  float x[8][4];
+  miras__clear<8>(x);
+  for (unsigned v = 0; v < a->value; v += 32) {
+    __syncthreads();
+    miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
+                          at->rows);
+    miras__square_bring<DK, 32>(k + room::S, a->s + of->states + v, a->value);
+    miras__bring_group();
+    miras__bring_wait<0>();
+    __syncthreads();
+    miras__warp_times<N, 0, 1>(x, k + room::D, 40, 16 * warp, k + room::S, 40, j, 0, 32);
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    float e;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      x[n][2 * h] *= expf(g[r]), x[n][2 * h + 1] *= expf(g[r]);
+    e = miras__row_dot<N>(x, h, q + r * room::LD + j);
+    if (lane % 4 == 0) dg[r] += e;
+  }
+  miras__warp_times<N, 0, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0, 64);
+  miras__rows_put<N>(a->dq + at->row * a->ld_dq + at->h * DK + j, a->ld_dq, at->rows, from, x);
+}
+
+/* dk's, and what they give G and z; tail and more: what G's last row gets beside that. */
+template <int DK, int DELTA>
+__device__ static inline void miras__fast_c4_keys(const miras__fast_chunks *a,
+                                                  const miras__fast_chunk *of, unsigned j,
+                                                  float *tail, float *more) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + miras__fast_c4<DK>::Q;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
+  enum { N = DK < 64 ? DK / 8 : 8, WIDE = DK < 64 ? DK : 64 };
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g, *const b = of->b, end = g[63];
+  float x[8][4], y[8][4];
+  miras__clear<8>(x);
+  miras__clear<8>(y);
+  for (unsigned v = 0; v < a->value; v += 32) {
+    __syncthreads();
+    miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
+    if (DELTA) miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
+    miras__square_bring<DK, 32>(k + room::S, a->s + of->states + v, a->value);
+    miras__square_bring<DK, 32>(k + room::DS, a->ds + of->states + v, a->value);
+    miras__bring_group();
+    miras__bring_wait<0>();
+    __syncthreads();
+    miras__warp_times<N, 0, 1>(x, k + room::U, 40, 16 * warp, k + room::DS, 40, j, 0, 32);
+    if (DELTA)
+      miras__warp_times<N, 0, 1>(y, k + room::Z, 40, 16 * warp, k + room::S, 40, j, 0, 32);
+    for (unsigned e = t; e < WIDE * 32; e += 128) {
+      const unsigned l = (j + e / 32) * 40 + e % 32;
+      *more += miras__wide(k[room::S + l]) * miras__wide(k[room::DS + l]);
+    }
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float by = expf(end - g[r]), less = -b[r] * expf(a->after ? g[r] : r ? g[r - 1] : 0);
+    float e, f = 0;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
+      x[n][2 * h] *= by, x[n][2 * h + 1] *= by;
+      if (DELTA) y[n][2 * h] *= less, y[n][2 * h + 1] *= less;
+    }
+    e = miras__row_dot<N>(x, h, k + r * room::LD + j);
+    if (DELTA) f = miras__row_dot<N>(y, h, k + r * room::LD + j);
+    if (lane % 4 == 0) dg[r] -= e, dz[r] += f, *tail += e;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      x[n][2 * h] += DELTA ? y[n][2 * h] : 0, x[n][2 * h + 1] += DELTA ? y[n][2 * h + 1] : 0;
+  }
+  miras__warp_times<N, 1, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, q, room::LD, j,
+                             16 * warp, 64);
+  if (DELTA) {
+    miras__warp_times<N, 0, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
+                               16 * warp + 16);
+    miras__warp_times<N, 1, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j,
+                               16 * warp, 64);
+  }
+  miras__rows_put<N>(a->dk + at->row * a->ld_dk + at->h * DK + j, a->ld_dk, at->rows, from, x);
+}
+
+template <int DK, int DELTA>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_c4<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room;
+  float *const rows = (float *)(void *)(miras__fast_room + room::ROWS);
+  float *const dg = rows, *const dz = rows + 64, *const db = rows + 128, *const zw = rows + 192;
+  const unsigned i = blockIdx.x / a.chunks, t = threadIdx.x;
+  const miras__fast_place at = miras__fast_at(&a, i, blockIdx.x % a.chunks);
+  miras__fast_chunk of;
+  float more = 0, tail = 0;
+  of.at = at, of.g = a.log + at.square * 64, of.b = a.rate + at.square * 64;
+  of.values = at.row * a.ldw + at.h * a.value, of.states = at.square * DK * a.value;
+  miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
+  miras__rows_bring<DK>(k + room::Q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+  miras__fast_c4_squares<DK, DELTA>(&a, &of);
+  for (unsigned j = 0; j < DK; j += 64) {            /* 64 columns of keys at a time              */
+    miras__fast_c4_queries<DK>(&a, &of, j);
+    miras__fast_c4_keys<DK, DELTA>(&a, &of, j, &tail, &more);
+  }
+  tail = miras__block_sum(tail + expf(of.g[63]) * more, rows + 384);
+  if (t == 0) dg[63] += tail;
+  __syncthreads();
+  if (t < 64) {                      /* log a_t is part of G from row t on, and of z              */
+    float all = 0;
+    for (unsigned r = t; r < 64; r++) all += dg[r] + (a.after ? dz[r] : r > t ? dz[r] : 0);
+    if (t >= at.rows) return;
+    if (a.dkeep) {
+      const float y = a.keep[(at.row + t) * a.ld_gates + at.h];
+      a.dkeep[(at.row + t) * a.ld_gates + at.h] = all / (y > 1e-30f ? y : 1e-30f);
+    }
+    if (a.dstep) a.dstep[(at.row + t) * a.ld_gates + at.h] = zw[t] + db[t];
+  }
+}
+
+/* ---- D: one token ----
+ *
+ * States [B heads, value, DK] floats, keys along memory: a lane has four of a column's numbers, of
+ * EACH columns one behind the other; a block of 128 threads has COLUMNS of a state. */
+typedef struct miras__fast_token {
+  float *s;
+  const bf16 *q, *k, *v;             /* [B, ld]                                                   */
+  bf16 *y;                           /* [B, heads value]                                          */
+  const float *keep, *step;          /* [B, heads]                                                */
+  unsigned ldq, ldk, ldv, ldy, heads, group, value;
+  int after, delta;
+} miras__fast_token;
+template <int DK> struct miras__fast_columns {
+  enum { LANES = DK / 4, COLUMNS = DK == 32 ? 32 : 16, EACH = COLUMNS * LANES / 128 };
+};
+__device__ static inline void miras__get4(float x[4], const bf16 *p) {
+  const uint2 u = *(const uint2 *)(const void *)p;
+  x[0] = miras__of_low(u.x), x[1] = miras__of_high(u.x);
+  x[2] = miras__of_low(u.y), x[3] = miras__of_high(u.y);
+}
+template <int DK>
+MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
+  typedef miras__fast_columns<DK> of;
+  const unsigned across = a.value / of::COLUMNS, i = blockIdx.x / across;
+  const unsigned b = i / a.heads, h = i % a.heads, lane = threadIdx.x % of::LANES;
+  const unsigned first = blockIdx.x % across * of::COLUMNS + threadIdx.x / of::LANES * of::EACH;
+  float4 *const s = (float4 *)(void *)(a.s + ((size_t)i * a.value + first) * DK) + lane;
+  const bf16 *const v = a.v + (size_t)b * a.ldv + h * a.value + first;
+  float4 x[of::EACH];
+  float k[4], q[4], y[of::EACH];
+  const float keep = a.keep[i], step = a.step[i];
+  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) x[n] = s[n * of::LANES];
+  miras__get4(k, a.k + (size_t)b * a.ldk + h / a.group * DK + 4 * lane);
+  miras__get4(q, a.q + (size_t)b * a.ldq + h / a.group * DK + 4 * lane);
+  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
+    float e = miras__wide(v[n]), read;
+    if (a.delta) {
+      read = x[n].x * k[0] + x[n].y * k[1] + x[n].z * k[2] + x[n].w * k[3];
+      e -= (a.after ? keep : 1) * miras__lanes_sum(read, of::LANES);
+    }
+    e *= step;
+    x[n].x = keep * x[n].x + e * k[0], x[n].y = keep * x[n].y + e * k[1];
+    x[n].z = keep * x[n].z + e * k[2], x[n].w = keep * x[n].w + e * k[3];
+    y[n] = miras__lanes_sum(x[n].x * q[0] + x[n].y * q[1] + x[n].z * q[2] + x[n].w * q[3],
+                            of::LANES);
+    s[n * of::LANES] = x[n];
+  }
+  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n += 2)
+    if (!lane) miras__put2(a.y + (size_t)b * a.ldy + h * a.value + first + n, y[n], y[n + 1]);
+}
+
+} }
+
+/* ======== the fast tier: the host's side ========
+ *
+ * A layer's program (room @75) is the list of launches: operations one after the other forward, the
+ * last one first back, and those that add to what a memory's adjoint sets behind that. */
+
+/* The operation LENGTH right behind a convolution's result, which is done with it; or NULL. */
+static const miras__op *miras__fast_length_of(const miras__program *p, const miras__op *o) {
+  const miras__op *n;
+  for (n = o + 1; n < p->op + p->ops; n++) {
+    int i, touches = n->out == o->out;
+    for (i = 0; i < MIRAS__INS; i++) touches |= n->in[i] == o->out;
+    if (touches) return n->what == MIRAS__OP_LENGTH ? n : NULL;
+  }
+  return NULL;
+}
+static const miras__op *miras__fast_conv_before(const miras__program *p, const miras__op *o) {
+  const miras__op *n;
+  for (n = o; n-- > p->op;)
+    if (n->what == MIRAS__OP_CONV && n->out == o->out && miras__fast_length_of(p, n) == o) return n;
+  return NULL;
+}
+
+/* Why an operation is not run here; NULL: it is. First of memories. */
+static const char *miras__fast_memory_refuses(const miras__program *p, const miras__op *o) {
+  const miras__mixer *m = &p->mixer;
+  const miras__plan *q = &m->plan;
+  const miras_memory_desc *d = &q->d;
+  if (q->engine != MIRAS__RUN_EXACT)
+    return "its memory is not a matrix that is linear in its state";
+  if (o->function || o->segment) return "it goes segment by segment";
+  if (q->per_feature) return "its decays are one number per channel, not one per head";
+  if (q->streams != 1) return "it erases apart from what it writes";
+  if (q->value_keep || q->rates != 1 || d->inner_steps != 1)
+    return "it has more than one step, or steps or decays of values";
+  if (q->implicit || q->both)
+    return "its algorithm is not gradient-descent, or its retention not l2";
+  if (q->to_init) return "its decays lead to the initial memory";
+  if (d->normalize || d->inner_norm || d->token_rates)
+    return "it has normalize, inner_norm or token_rates";
+  if (q->map || q->ones || q->features != m->dk) return "its keys go through a feature map";
+  if (m->dk != 32 && m->dk != 64 && m->dk != 128) return "memory.key_dim is not 32, 64 or 128";
+  if (m->dv % 32 || m->dv > 4096) return "memory.value_dim is not a multiple of 32 up to 4096";
+  return NULL;
+}
+
+static const char *miras__fast_refuses(const miras__program *p, const miras__op *o) {
+  const miras__array *y = &p->array[o->out];
+  int i;
+  switch (o->what) {
+    case MIRAS__OP_MEMORY: return miras__fast_memory_refuses(p, o);
+    case MIRAS__OP_TAIL: return NULL;
+    case MIRAS__OP_TIMES:
+      if (o->in_at[0] % 8 || o->out_at % 8) return "its columns do not begin at a multiple of 8";
+      for (i = o->param; i; i = p->param[i].next)
+        if ((p->param[i].column - p->param[o->param].column) % 8)
+          return "columns of its weights do not begin at a multiple of 8";
+      return NULL;
+    case MIRAS__OP_GATES:
+      for (i = 0; i < MIRAS__GATE_GROUPS; i++)
+        if (i != MIRAS__KEEP && i != MIRAS__STEP && p->mixer.gate[i].count)
+          return "it makes other gates than those of decays and learning rates";
+      return NULL;
+    case MIRAS__OP_CONV: case MIRAS__OP_LENGTH:
+      if (y->dim % 8) return "heads are not a multiple of 8 wide";
+      if (y->by_head && y->grad_heads != y->heads &&
+          (y->dim > 256 || (o->what == MIRAS__OP_LENGTH && p->mixer.length != 0 &&
+                            !miras__fast_conv_before(p, o))))
+        return "heads that share keys are over 256 wide, or no convolution makes them";
+      if (o->what == MIRAS__OP_CONV && p->param[o->param].rows > 8)
+        return "it reads more than 8 rows";
+      if (o->what == MIRAS__OP_LENGTH && (y->dim != o->cols || o->cols > 256))
+        return "lengths are of more than 256 numbers, or of several keys of a token";
+      if (o->what == MIRAS__OP_CONV && o->function == MIRAS_FN_SOFTMAX)
+        return "its function is softmax";
+      return NULL;
+    case MIRAS__OP_TURN:
+      if (p->mixer.rope.turn % 16) return "what turns is not a multiple of 16 numbers";
+      return y->dim % 8 ? "heads are not a multiple of 8 wide" : NULL;
+    case MIRAS__OP_ANGLES:
+      return o->function ? "it is part of attention" : NULL;
+    case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM: case MIRAS__OP_GATE:
+    case MIRAS__OP_RELU2: case MIRAS__OP_COPY: case MIRAS__OP_SCALE: case MIRAS__OP_SQUASH:
+    case MIRAS__OP_MULTIPLY: case MIRAS__OP_BRANCH: case MIRAS__OP_READ: case MIRAS__OP_JOIN:
+    case MIRAS__OP_SKIP:
+      if (o->cols % 8 || o->out_at % 8 || o->in_at[0] % 8 || o->in_at[1] % 8)
+        return "its columns are not a multiple of 8, or do not begin at one";
+      return o->function == MIRAS_FN_SOFTMAX ? "its function is softmax" : NULL;
+    default: break;
+  }
+  return "it has no kernel here";
+}
+
+int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, size_t text_size) {
+  const miras__program *p;
+  const miras__op *o;
+  const char *why;
+  char word[64] = "";
+  if (text && text_size) text[0] = 0;
+  if (!m || layer < 0 || layer >= m->desc.layers || index < 0) return -1;
+  p = m->layers[layer].p;
+  if (index >= p->ops) return -1;
+  o = &p->op[index];
+  why = miras__fast_refuses(p, o);
+  miras__say(word, sizeof word, "%s %s", miras__ops[o->what].word, p->array[o->out].name);
+  if (why) miras__say(text, text_size, "%s: %s", word, why);
+  else miras__say(text, text_size, "%s", word);
+  return !why;
+}
+
+static size_t miras__up8(size_t n) { return (n + 7) / 8 * 8; }
+
+/* Where everything lies: what a call has is laid out anew, from the caller's bytes on. */
+typedef struct miras__fast {
+  const miras_model *m;
+  miras_trainer_desc d;
+  char *base;
+  size_t bytes, rows, ld_v;
+  cudaStream_t stream;
+  int failed, batch, length, taped;
+  uint64_t calls, call;
+  float *params, *grads, *moment1, *moment2;
+  miras_fast::miras__fast_now *now;
+  miras_fast::miras__fast_tensor *tensors;
+  unsigned tensor_count, adam_blocks;
+  float *norms;
+  miras_fast::bf16 *x, *last, *ds, *dlast, *logits, *head, *room;
+  void *library, *library_room;      /* cuBLASLt's handle, or NULL                                */
+  char *values, *grad;               /* of arrays: of all layers; of the layer at hand            */
+  char *weights;                     /* copies of matrices, of all layers                         */
+  float *constants;                  /* of all layers: factors of gates, decays                   */
+  float *sums, *stats, *losses;
+  unsigned *next, *later;
+  int32_t *tokens, *targets;
+  float *row_weights;
+  miras_fast::miras__fast_chunks chunks;   /* their room alone                                    */
+  size_t layer_values[MIRAS_MAX_LAYERS], layer_weights[MIRAS_MAX_LAYERS];
+  size_t layer_constants[MIRAS_MAX_LAYERS];
+} miras__fast;
+typedef char miras__fast_fits[sizeof(miras__fast) <= sizeof(((miras_cuda_fast *)0)->held) ? 1 : -1];
+
+static miras__fast *miras__fast_of(const miras_cuda_fast *f) {
+  return (miras__fast *)(void *)(uintptr_t)f->held;
+}
+
+/* Does an array hold floats: gates and what they are made of, lengths, angles? */
+static int miras__fast_is_wide(const miras__program *p, int i) {
+  int j;
+  if (i == p->mixer.gated && i) return 1;
+  for (j = 0; j < p->ops; j++) {
+    const miras__op *o = &p->op[j];
+    if (o->what == MIRAS__OP_GATES && o->in[0] == i) return 1;
+    if (o->what == MIRAS__OP_LENGTH && o->in[0] == i && i) return 1;
+    if (o->what == MIRAS__OP_ANGLES && o->out == i) return 1;
+  }
+  return 0;
+}
+static size_t miras__fast_ld(const miras__program *p, int i, int grad) {
+  const miras__array *r = &p->array[i];
+  if (i == MIRAS__X || i == MIRAS__Y) return miras__up8(p->width);
+  return miras__up8((size_t)(grad && r->by_head ? r->grad_heads : r->heads) * r->dim);
+}
+static size_t miras__fast_array_bytes(const miras__program *p, int i, int grad, size_t rows) {
+  const size_t all = rows * miras__fast_ld(p, i, grad) * (miras__fast_is_wide(p, i) ? 4 : 2);
+  return i == MIRAS__X || i == MIRAS__Y ? 0 : (all + 255) / 256 * 256;
+}
+/* Bytes of arrays before array i of a layer; i = p->arrays: of all. */
+static size_t miras__fast_array_at(const miras__program *p, int i, int grad, size_t rows) {
+  size_t at = 0;
+  int j;
+  for (j = 1; j < i; j++) at += miras__fast_array_bytes(p, j, grad, rows);
+  return at;
+}
+
+/* The matrix of an operation, a row more for biases: columns of all its parameters. */
+static size_t miras__fast_matrix_ld(const miras__program *p, const miras__op *o) {
+  return miras__up8(miras__columns_of(p, &p->param[o->param]));
+}
+static size_t miras__fast_matrix_bytes(const miras__program *p, const miras__op *o) {
+  const miras__param *w = &p->param[o->param];
+  if ((o->what != MIRAS__OP_TIMES && o->what != MIRAS__OP_BRANCH) || !w->rows) return 0;
+  return ((w->rows + 1) * miras__fast_matrix_ld(p, o) * 2 + 255) / 256 * 256;
+}
+static size_t miras__fast_matrix_at(const miras__program *p, const miras__op *end) {
+  size_t at = 0;
+  const miras__op *o;
+  for (o = p->op; o < end; o++) at += miras__fast_matrix_bytes(p, o);
+  return at;
+}
+static size_t miras__fast_constants(const miras__program *p) {
+  return miras__up8(p->mixer.outs) + miras__up8(p->mixer.heads);
+}
+
+static void *miras__fast_take(miras__fast *f, size_t bytes) {
+  char *at = f->base ? f->base + f->bytes : NULL;
+  f->bytes += (bytes + 255) / 256 * 256;
+  return at;
+}
+
+/* Parts of the depth that a product of weights' gradients goes in: fixed by its shape. */
+static unsigned miras__fast_split(size_t m, size_t n, size_t depth) {
+  const size_t tiles = (m + 127) / 128 * ((n + 127) / 128);
+  size_t parts = (256 + tiles - 1) / tiles, most = depth / 512;
+  if (most > 16) most = 16;
+  return (unsigned)(parts < most ? parts : most ? most : 1);
+}
+
+static void miras__fast_more(size_t *most, size_t n) { if (n > *most) *most = n; }
+
+enum { MIRAS__LIBRARY_ROOM = 32 << 20 };   /* bytes that cuBLASLt may work in                     */
+
+/* The most that an operation of any layer takes of what they all work in. */
+typedef struct miras__fast_needs {
+  size_t grads, sums, stats, heads, squares, states, inits, rows, columns;
+} miras__fast_needs;
+
+static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, const miras__op *o,
+                                 miras__fast_needs *most) {
+  const size_t n = f->rows, cols = miras__fast_ld(p, o->out, 0);
+  const size_t all = (size_t)f->d.batch * p->mixer.heads;
+  const size_t chunks = ((size_t)f->d.context + 63) / 64;
+  int id;
+  miras__fast_more(&most->columns, cols);
+  if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
+    for (id = o->param; id; id = p->param[id].next) {
+      const miras__param *w = &p->param[id];
+      miras__fast_more(&most->sums,
+                       (size_t)miras__fast_split(w->rows, w->cols, n) * w->rows * w->cols);
+    }
+  miras__fast_more(&most->sums,
+                   (n + 63) / 64 * (cols + 8) * (o->what == MIRAS__OP_CONV ? 9 : 2));
+  if (o->what == MIRAS__OP_HEAD_NORM || o->what == MIRAS__OP_RMS)
+    miras__fast_more(&most->stats, n * o->heads);
+  if (o->what != MIRAS__OP_MEMORY) return;
+  miras__fast_more(&most->heads, all * chunks * 64);
+  miras__fast_more(&most->squares, all * chunks * 4096);
+  miras__fast_more(&most->states, all * chunks * p->mixer.dk * p->mixer.dv);
+  miras__fast_more(&most->inits, all * p->mixer.dk * p->mixer.dv);
+  miras__fast_more(&most->rows, n * p->mixer.value);
+}
+
+/* Parameters, moments, and what steps work in. */
+static void miras__fast_lay_params(miras__fast *f) {
+  const miras_model *m = f->m;
+  const size_t piece = miras_fast::MIRAS__ADAM_PIECE;
+  int i;
+  f->params = (float *)miras__fast_take(f, m->param_count * 4);
+  f->grads = (float *)miras__fast_take(f, m->param_count * 4);
+  f->moment1 = (float *)miras__fast_take(f, m->param_count * 4);
+  f->moment2 = (float *)miras__fast_take(f, m->param_count * 4);
+  f->now = (miras_fast::miras__fast_now *)miras__fast_take(f, sizeof *f->now);
+  f->tensor_count = (unsigned)m->view_count;
+  f->tensors = (miras_fast::miras__fast_tensor *)miras__fast_take(
+    f, (size_t)m->view_count * sizeof *f->tensors);
+  for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
+    f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
+  f->norms = (float *)miras__fast_take(f, f->adam_blocks * 4);
+}
+
+static miras_fast::bf16 *miras__fast_take2(miras__fast *f, size_t n) {
+  return (miras_fast::bf16 *)miras__fast_take(f, n * 2);
+}
+static float *miras__fast_take4(miras__fast *f, size_t n) {
+  return (float *)miras__fast_take(f, n * 4);
+}
+
+static void miras__fast_layout(miras__fast *f) {
+  const miras_model *m = f->m;
+  const size_t n = f->rows, width = miras__up8(m->width);
+  size_t values = 0, weights = 0, constants = 0, l;
+  miras__fast_needs most;
+  int i;
+  memset(&most, 0, sizeof most);
+  most.stats = n, most.columns = m->outs;
+  f->bytes = 0;
+  f->ld_v = miras__up8(m->outs);
+  miras__fast_lay_params(f);
+  miras__fast_more(&most.sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
+  miras__fast_more(&most.sums, (n + 63) / 64 * (2 * width > f->ld_v ? 2 * width : f->ld_v));
+  for (l = 0; l < (size_t)m->desc.layers; l++) {
+    const miras__program *p = m->layers[l].p;
+    f->layer_values[l] = values, f->layer_weights[l] = weights, f->layer_constants[l] = constants;
+    values += miras__fast_array_at(p, p->arrays, 0, n);
+    miras__fast_more(&most.grads, miras__fast_array_at(p, p->arrays, 1, n));
+    weights += miras__fast_matrix_at(p, p->op + p->ops);
+    constants += miras__fast_constants(p);
+    for (i = 0; i < p->ops; i++) miras__fast_op_needs(f, p, &p->op[i], &most);
+  }
+  f->values = (char *)miras__fast_take(f, values);
+  f->grad = (char *)miras__fast_take(f, most.grads);
+  f->weights = (char *)miras__fast_take(f, weights);
+  f->constants = miras__fast_take4(f, constants);
+  f->head = miras__fast_take2(f, (m->outs + 1) * width + f->ld_v);
+  f->x = miras__fast_take2(f, ((size_t)m->desc.layers + 1) * n * width);
+  f->last = miras__fast_take2(f, n * width);
+  f->ds = miras__fast_take2(f, n * width);
+  f->dlast = miras__fast_take2(f, n * width);
+  f->logits = miras__fast_take2(f, n * f->ld_v);
+  f->room = miras__fast_take2(f, n * miras__up8(most.columns));
+  f->sums = miras__fast_take4(f, most.sums);
+  f->stats = miras__fast_take4(f, 2 * most.stats);
+  f->losses = miras__fast_take4(f, n);
+  f->next = (unsigned *)miras__fast_take(f, n * 4);
+  f->later = (unsigned *)miras__fast_take(f, n * 4);
+#ifdef MIRAS_CUDA_CUBLASLT
+  f->library_room = miras__fast_take(f, MIRAS__LIBRARY_ROOM);
+#endif
+  f->tokens = (int32_t *)miras__fast_take(f, n * 4);
+  f->targets = (int32_t *)miras__fast_take(f, n * 4);
+  f->row_weights = miras__fast_take4(f, n);
+  memset((void *)&f->chunks, 0, sizeof f->chunks);
+  f->chunks.log = miras__fast_take4(f, most.heads);
+  f->chunks.rate = miras__fast_take4(f, most.heads);
+  f->chunks.m = miras__fast_take2(f, most.squares);
+  f->chunks.p = miras__fast_take2(f, most.squares);
+  f->chunks.n = miras__fast_take2(f, most.squares);
+  f->chunks.s = miras__fast_take2(f, most.states);
+  f->chunks.ds = miras__fast_take2(f, most.states);
+  f->chunks.dinit = miras__fast_take4(f, most.inits);
+  f->chunks.w = miras__fast_take2(f, most.rows);
+  f->chunks.u = miras__fast_take2(f, most.rows);
+  f->chunks.z = miras__fast_take2(f, most.rows);
+}
+
+/* Can it train the model? A sentence if not. */
+static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, char *why,
+                             size_t n) {
+  miras_trainer check;
+  int l, i;
+  if (why && n) why[0] = 0;
+  if (miras__trainer_resolve(&check, (miras_model *)(uintptr_t)m, d, why, n) != MIRAS_OK) return 0;
+  if (check.desc.carried)
+    return miras__say(why, n, "carried is %d; the fast tier trains texts from their start: 0",
+                      check.desc.carried), 0;
+  if ((double)check.desc.batch * (double)check.desc.context > 16777216.0)
+    return miras__say(why, n, "batch times context is over 16777216 rows of a call"), 0;
+  if (!miras__reads_tokens(m) || !miras__says_tokens(m) || m->ins != 1)
+    return miras__say(why, n, "the fast tier reads tokens and says the next one, nothing else"), 0;
+  if (m->desc.weights)
+    return miras__say(why, n, "weights are not float; the fast tier makes its own copies"), 0;
+  if (m->width % 8)
+    return miras__say(why, n, "width is %u; for the fast tier it is a multiple of 8",
+                      (unsigned)m->width), 0;
+  for (l = 0; l < m->desc.layers; l++) {
+    const miras__program *p = m->layers[l].p;
+    const int reset = p->mixer.heads ? p->mixer.plan.d.reset_every : 0;
+    for (i = 0; i < p->ops; i++) {
+      char text[160];
+      if (miras_cuda_fast_op(m, l, i, text, sizeof text)) continue;
+      return miras__say(why, n, "layer %d, operation %s", l, text), 0;
+    }
+    if (reset && check.desc.context > reset)
+      return miras__say(why, n,
+                        "context is %d; in the fast tier it is up to memory.reset_every, %d",
+                        check.desc.context, reset), 0;
+  }
+  return 1;
+}
+
+static void miras__fast_begin(miras__fast *f, const miras_model *m, const miras_trainer_desc *d) {
+  memset((void *)f, 0, sizeof *f);
+  f->m = m;
+  f->d = *d;
+  if (!f->d.batch) f->d.batch = 1;
+  f->rows = (size_t)f->d.batch * (size_t)f->d.context;
+  miras__fast_layout(f);
+}
+
+size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, char *why,
+                            size_t why_size) {
+  miras__fast f;
+  if (!miras__fast_takes(m, d, why, why_size)) return 0;
+  miras__fast_begin(&f, m, d);
+  return f.bytes;
+}
+
+/* ---- launches ---- */
+
+template <class A>
+static void miras__fast_launch(miras__fast *f, void (*kernel)(const A), size_t blocks,
+                               unsigned threads, size_t bytes, const A &a) {
+  void *arguments[1] = {(void *)(uintptr_t)&a};
+  static_assert(sizeof(A) <= 4096, "what any device takes");
+  if (f->failed || !blocks) return;
+  f->failed = blocks > INT_MAX ||
+              (bytes > 48 << 10 &&
+               cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)bytes) != cudaSuccess) ||
+              cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3(threads), arguments, bytes,
+                               f->stream) != cudaSuccess;
+}
+template <class A>
+static void miras__fast_rows(miras__fast *f, void (*kernel)(const A), size_t items, const A &a) {
+  miras__fast_launch(f, kernel, (items + 255) / 256, 256, 0, a);
+}
+
+typedef miras_fast::bf16 miras__bf16;
+
+/* C = or += A B, of rows in bfloat16; ta, tb: A, or B, lies turned. */
+static miras_fast::miras__fast_product miras__fast_product_of(const miras__bf16 *a, size_t lda,
+                                                              const miras__bf16 *b, size_t ldb,
+                                                              size_t m, size_t n, size_t k) {
+  miras_fast::miras__fast_product x;
+  memset((void *)&x, 0, sizeof x);
+  x.a = a, x.lda = (unsigned)lda, x.b = b, x.ldb = (unsigned)ldb;
+  x.m = (unsigned)m, x.n = (unsigned)n, x.k = (unsigned)k;
+  x.across = (unsigned)((n + 127) / 128), x.parts = 1;
+  return x;
+}
+#ifdef MIRAS_CUDA_CUBLASLT
+/* The same by cuBLASLt, to which rows are columns: C' = B' A'. Returns 0 where it refuses. */
+static int miras__fast_library(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
+                               int tb) {
+  const cublasLtEpilogue_t biased = CUBLASLT_EPILOGUE_BIAS;
+  const cublasOperation_t turned = CUBLAS_OP_T;
+  const cudaDataType_t half = CUDA_R_16BF, result = x->wide ? CUDA_R_32F : CUDA_R_16BF;
+  const float one = 1, beta = x->base || x->adds ? 1.0f : 0.0f;
+  void *const to = x->wide ? (void *)x->wide : (void *)x->c;
+  const void *const from = x->base ? (const void *)x->base : to;
+  const size_t most = MIRAS__LIBRARY_ROOM;
+  cublasLtMatmulDesc_t op = NULL;
+  cublasLtMatrixLayout_t a = NULL, b = NULL, c = NULL;
+  cublasLtMatmulPreference_t wish = NULL;
+  cublasLtMatmulHeuristicResult_t way;
+  static const cublasLtMatmulPreferenceAttributes_t aligned[4] = {   /* more is taken for granted */
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+  };
+  const uint32_t least = 16;
+  int ways = 0, ok, i;
+  if (!f->library || x->sums || (x->wide && (x->bias || x->base))) return 0;
+  ok = !cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F) &&
+       !cublasLtMatrixLayoutCreate(&b, half, tb ? x->k : x->n, tb ? x->n : x->k, x->ldb) &&
+       !cublasLtMatrixLayoutCreate(&a, half, ta ? x->m : x->k, ta ? x->k : x->m, x->lda) &&
+       !cublasLtMatrixLayoutCreate(&c, result, x->n, x->m, x->ldc) &&
+       !cublasLtMatmulPreferenceCreate(&wish) &&
+       !cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                             sizeof most);
+  for (i = 0; ok && i < 4; i++)
+    ok = !cublasLtMatmulPreferenceSetAttribute(wish, aligned[i], &least, sizeof least);
+  if (ok && tb)
+    ok = !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned);
+  if (ok && ta)
+    ok = !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSB, &turned, sizeof turned);
+  if (ok && x->bias)
+    ok = !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &biased,
+                                         sizeof biased) &&
+         !cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &x->bias,
+                                         sizeof x->bias);
+  ok = ok &&
+       !cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)f->library, op, b, a, c, c, wish, 1, &way,
+                                       &ways) && ways &&
+       !cublasLtMatmul((cublasLtHandle_t)f->library, op, &one, x->b, b, x->a, a, &beta, from, c, to,
+                       c, &way.algo, f->library_room, most, f->stream);
+  cublasLtMatmulPreferenceDestroy(wish);
+  cublasLtMatrixLayoutDestroy(a), cublasLtMatrixLayoutDestroy(b), cublasLtMatrixLayoutDestroy(c);
+  cublasLtMatmulDescDestroy(op);
+  return ok;
+}
+#endif
+
+static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
+                                 int tb) {
+  const size_t blocks = (size_t)(x->m + 127) / 128 * x->across * x->parts;
+#ifdef MIRAS_CUDA_CUBLASLT
+  if (f->failed || miras__fast_library(f, x, ta, tb)) return;
+#endif
+  miras__fast_launch(f,
+                     ta ? miras_fast::miras__run_fast_product<1, 0>
+                        : tb ? miras_fast::miras__run_fast_product<0, 1>
+                             : miras_fast::miras__run_fast_product<0, 0>,
+                     blocks, 256, miras_fast::MIRAS__PRODUCT_BYTES, *x);
+}
+/* A gradient of weights: to [m, n] += x' d over all rows. */
+static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x, size_t ldx,
+                                const miras__bf16 *d, size_t ldd, size_t m, size_t n, size_t rows) {
+  miras_fast::miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
+  of.parts = miras__fast_split(m, n, rows);
+  if (of.parts > 1 && !f->library) {
+    miras_fast::miras__fast_parts sum;
+    of.sums = f->sums;
+    miras__fast_multiply(f, &of, 1, 0);
+    sum.to = to, sum.sums = f->sums, sum.n = m * n, sum.parts = of.parts;
+    miras__fast_rows(f, miras_fast::miras__run_fast_parts, sum.n, sum);
+    return;
+  }
+  of.wide = to, of.ldc = (unsigned)n, of.adds = 1, of.parts = 1;
+  miras__fast_multiply(f, &of, 1, 0);
+}
+
+/* Sums of columns over rows, and where they go. */
+static void miras__fast_sum(miras__fast *f, miras_fast::miras__fast_sums *s) {
+  s->rows = (unsigned)((size_t)f->batch * (size_t)f->length);
+  s->length = (unsigned)f->length;
+  s->to = f->sums;
+  s->across = (s->cols + 255) / 256;
+  miras__fast_launch(f, miras_fast::miras__run_fast_sums, (size_t)(s->rows + 63) / 64 * s->across,
+                     256, 256 * 8 * 4, *s);
+}
+static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first,
+                             size_t step, size_t folds, size_t apart) {
+  miras_fast::miras__fast_fold x;
+  x.to = to, x.from = f->sums, x.n = (unsigned)n;
+  x.strips = (unsigned)(((size_t)f->batch * (size_t)f->length + 63) / 64);
+  x.stride = (unsigned)stride, x.first = (unsigned)first, x.step = (unsigned)step;
+  x.folds = (unsigned)folds, x.apart = (unsigned)apart;
+  miras__fast_rows(f, miras_fast::miras__run_fast_fold, n, x);
+}
+
+/* A layer at work. */
+typedef struct miras__fast_layer {
+  miras__fast *f;
+  const miras__layer *layer;
+  const miras__program *p;
+  int l;
+  size_t rows;                       /* of the call                                               */
+} miras__fast_layer;
+
+static size_t miras__fast_width(const miras__fast *f) { return miras__up8(f->m->width); }
+
+static char *miras__fast_value(const miras__fast_layer *a, int i) {
+  miras__fast *f = a->f;
+  if (i == MIRAS__X || i == MIRAS__Y)
+    return (char *)(f->x + (size_t)(a->l + (i == MIRAS__Y)) * f->rows * miras__fast_width(f));
+  return f->values + f->layer_values[a->l] + miras__fast_array_at(a->p, i, 0, f->rows);
+}
+static miras__bf16 *miras__fast_x(const miras__fast_layer *a, int i, size_t at) {
+  return i ? (miras__bf16 *)(void *)miras__fast_value(a, i) + at : NULL;
+}
+static float *miras__fast_floats(const miras__fast_layer *a, int i) {
+  return (float *)(void *)miras__fast_value(a, i);
+}
+static char *miras__fast_grad(const miras__fast_layer *a, int i) {
+  return a->f->grad + miras__fast_array_at(a->p, i, 1, a->f->rows);
+}
+static miras__bf16 *miras__fast_d(const miras__fast_layer *a, int i, size_t at) {
+  return (miras__bf16 *)(void *)miras__fast_grad(a, i) + at;
+}
+static unsigned miras__fast_ldx(const miras__fast_layer *a, int i) {
+  return (unsigned)miras__fast_ld(a->p, i, 0);
+}
+static unsigned miras__fast_ldd(const miras__fast_layer *a, int i) {
+  return (unsigned)miras__fast_ld(a->p, i, 1);
+}
+static float *miras__fast_param(const miras__fast_layer *a, int id) {
+  return a->f->params + a->layer->first + miras__param_at(&a->p->param[id]);
+}
+static float *miras__fast_dparam(const miras__fast_layer *a, int id) {
+  return a->f->grads + a->layer->first + miras__param_at(&a->p->param[id]);
+}
+static miras__bf16 *miras__fast_matrix(const miras__fast_layer *a, const miras__op *o) {
+  return (miras__bf16 *)(void *)(a->f->weights + a->f->layer_weights[a->l] +
+                                 miras__fast_matrix_at(a->p, o));
+}
+/* Factors of gates, and behind them constant decays. */
+static float *miras__fast_factors(const miras__fast_layer *a) {
+  return a->f->constants + a->f->layer_constants[a->l];
+}
+
+static unsigned miras__fast_lanes(size_t n) {
+  unsigned lanes = 2;
+  while (lanes < 32 && 8 * lanes < n) lanes *= 2;
+  return lanes;
+}
+
+/* ---- maps ---- */
+
+static miras_fast::miras__fast_map miras__fast_map_of(const miras__fast_layer *a,
+                                                      const miras__op *o, int what, size_t cols) {
+  miras_fast::miras__fast_map x;
+  memset((void *)&x, 0, sizeof x);
+  x.what = what, x.function = o ? o->function : 0, x.scale = 1;
+  x.eights = (unsigned)(cols / 8), x.items = a->rows * x.eights;
+  return x;
+}
+static void miras__fast_map(const miras__fast_layer *a, const miras_fast::miras__fast_map *x) {
+  miras__fast_rows(a->f, miras_fast::miras__run_fast_map, x->items, *x);
+}
+
+/* What a pointwise operation is: forward, back, and how many columns. */
+static int miras__fast_map_kind(const miras__op *o, int back) {
+  switch (o->what) {
+    case MIRAS__OP_GATE: return back ? miras_fast::MIRAS__MAP_GATE_BACK
+                                     : miras_fast::MIRAS__MAP_GATE;
+    case MIRAS__OP_MULTIPLY: return back ? miras_fast::MIRAS__MAP_TIMES_BACK
+                                         : miras_fast::MIRAS__MAP_TIMES;
+    case MIRAS__OP_RELU2: return back ? miras_fast::MIRAS__MAP_F_BACK : miras_fast::MIRAS__MAP_F;
+    case MIRAS__OP_SQUASH: return back ? miras_fast::MIRAS__MAP_SQUASH_BACK
+                                       : miras_fast::MIRAS__MAP_F;
+    default: return miras_fast::MIRAS__MAP_COPY;
+  }
+}
+static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o, int back) {
+  const size_t cols = (size_t)o->cols * (o->what == MIRAS__OP_JOIN || o->what == MIRAS__OP_READ
+                                           ? o->heads : 1);
+  miras_fast::miras__fast_map x = miras__fast_map_of(a, o, miras__fast_map_kind(o, back), cols);
+  const int in = o->what == MIRAS__OP_SQUASH ? o->out : o->in[0];
+  const size_t at = o->what == MIRAS__OP_SQUASH ? o->out_at : o->in_at[0];
+  if (o->what == MIRAS__OP_SCALE) x.scale = a->p->scales[o->part];
+  if (o->what == MIRAS__OP_RELU2) x.function = MIRAS_FN_RELU2;
+  if (!back) {
+    x.x = miras__fast_x(a, in, at), x.ldx = miras__fast_ldx(a, in);
+    if (o->in[1])
+      x.u = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldu = miras__fast_ldx(a, o->in[1]);
+    x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
+    miras__fast_map(a, &x);
+    return;
+  }
+  x.y = miras__fast_d(a, in, at), x.ldy = miras__fast_ldd(a, in);
+  x.adds = o->what != MIRAS__OP_SQUASH && (o->adds & 1);
+  if (x.what == miras_fast::MIRAS__MAP_COPY) {
+    x.x = miras__fast_d(a, o->out, o->out_at), x.ldx = miras__fast_ldd(a, o->out);
+    miras__fast_map(a, &x);
+    return;
+  }
+  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
+  x.x = miras__fast_x(a, in, at), x.ldx = miras__fast_ldx(a, in);
+  if (o->in[1]) {
+    x.u = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldu = miras__fast_ldx(a, o->in[1]);
+    x.z = miras__fast_d(a, o->in[1], o->in_at[1]), x.ldz = miras__fast_ldd(a, o->in[1]);
+    x.adds_z = o->adds >> 1 & 1;
+  }
+  miras__fast_map(a, &x);
+}
+
+/* ---- norms ---- */
+
+static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__program *p = a->p;
+  const int layered = p->norm && (o->param == MIRAS__W_NORM1 || o->param == MIRAS__W_NORM2);
+  const int headed = o->what == MIRAS__OP_HEAD_NORM, stream = o->what == MIRAS__OP_NORM;
+  const int bias = layered ? o->param + 1
+                 : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
+  const size_t cols = (size_t)o->heads * o->cols;
+  miras_fast::miras__fast_norm x;
+  miras_fast::miras__fast_sums s;
+  if (stream && !o->param) {         /* the stream itself                                         */
+    miras_fast::miras__fast_map copy =
+      miras__fast_map_of(a, o, back ? miras_fast::MIRAS__MAP_ADD : miras_fast::MIRAS__MAP_COPY,
+                         cols);
+    copy.x = back ? a->f->ds : miras__fast_x(a, o->in[0], 0);
+    copy.ldx = (unsigned)miras__fast_width(a->f);
+    if (back) copy.u = miras__fast_d(a, o->out, 0), copy.ldu = miras__fast_ldd(a, o->out);
+    copy.y = back ? a->f->ds : miras__fast_x(a, o->out, 0), copy.ldy = copy.ldx;
+    miras__fast_map(a, &copy);
+    return;
+  }
+  memset((void *)&x, 0, sizeof x);
+  x.x = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldx = miras__fast_ldx(a, o->in[0]);
+  x.heads = o->heads, x.n = o->cols, x.items = (unsigned)(a->rows * o->heads);
+  x.step = headed ? o->cols : 0;
+  x.lanes = miras__fast_lanes(o->cols);
+  x.function = o->function;
+  x.epsilon = headed ? p->out_epsilon : o->param ? p->epsilon : p->inner_epsilon;
+  if (o->param) x.gain = miras__fast_param(a, o->param);
+  if (bias) x.bias = miras__fast_param(a, bias);
+  if (headed && o->in[1])
+    x.gate = miras__fast_x(a, o->in[1], o->in_at[1]), x.ld_gate = miras__fast_ldx(a, o->in[1]);
+  if (!back) {
+    x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
+    miras__fast_launch(a->f, miras_fast::miras__run_fast_norm,
+                       (x.items + 256 / x.lanes - 1) / (256 / x.lanes), 256, 0, x);
+    return;
+  }
+  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
+  x.stats = a->f->stats;
+  x.dx = stream ? a->f->ds : miras__fast_d(a, o->in[0], o->in_at[0]);
+  x.ld_dx = stream ? (unsigned)miras__fast_width(a->f) : miras__fast_ldd(a, o->in[0]);
+  if (stream || o->adds & 1) x.base = x.dx, x.ld_base = x.ld_dx;
+  if (x.gate)
+    x.dgate = miras__fast_d(a, o->in[1], o->in_at[1]), x.ld_dgate = miras__fast_ldd(a, o->in[1]);
+  miras__fast_launch(a->f, miras_fast::miras__run_fast_norm_back,
+                     (x.items + 256 / x.lanes - 1) / (256 / x.lanes), 256, 0, x);
+  if (!o->param) return;
+  memset((void *)&s, 0, sizeof s);
+  s.what = miras_fast::MIRAS__SUM_GAIN, s.function = o->function;
+  s.d = x.d, s.ldd = x.ldd, s.x = x.x, s.ldx = x.ldx, s.gate = x.gate, s.ld_gate = x.ld_gate;
+  s.stats = x.stats, s.heads = x.heads, s.n = x.n, s.cols = (unsigned)cols;
+  s.sets = bias ? 2 : 1;
+  miras__fast_sum(a->f, &s);
+  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), headed ? cols : o->cols,
+                   s.sets * cols, 0, 1, headed ? 1 : o->heads, o->cols);
+  if (bias)
+    miras__fast_fold(a->f, miras__fast_dparam(a, bias), headed ? cols : o->cols, s.sets * cols,
+                     cols, 1, headed ? 1 : o->heads, o->cols);
+}
+
+/* ---- products ---- */
+
+static int miras__fast_biased(const miras__fast_layer *a, const miras__op *o) {
+  int id;
+  for (id = o->param; id; id = a->p->param[id].next)
+    if (a->p->param[id].bias) return 1;
+  return 0;
+}
+
+/* The gradients of an operation's weights and biases, of rows x and d. */
+static void miras__fast_times_weights(const miras__fast_layer *a, const miras__op *o,
+                                      const miras__bf16 *x, size_t ldx, const miras__bf16 *d,
+                                      size_t ldd) {
+  const miras__program *p = a->p;
+  const size_t first = p->param[o->param].column;
+  int id;
+  for (id = o->param; id; id = p->param[id].next) {
+    const miras__param *w = &p->param[id];
+    const size_t at = w->column - first;
+    miras__fast_weights(a->f, miras__fast_dparam(a, id), x, ldx, d + at, ldd, w->rows, w->cols,
+                        a->rows);
+    if (w->bias) {
+      miras_fast::miras__fast_sums s;
+      memset((void *)&s, 0, sizeof s);
+      s.d = d + at, s.ldd = (unsigned)ldd, s.sets = 1, s.heads = 1, s.n = 8;
+      s.cols = (unsigned)miras__up8(w->cols);
+      miras__fast_sum(a->f, &s);
+      miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), w->cols, s.cols, 0, 1, 1, 0);
+    }
+  }
+}
+
+static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__program *p = a->p;
+  const miras__param *w = &p->param[o->param];
+  const size_t ld = miras__fast_matrix_ld(p, o), cols = miras__columns_of(p, w);
+  const miras__bf16 *const matrix = miras__fast_matrix(a, o);
+  const miras__bf16 *const x = miras__fast_x(a, o->in[0], o->in_at[0]);
+  const unsigned ldx = miras__fast_ldx(a, o->in[0]);
+  miras_fast::miras__fast_product of;
+  if (!back) {
+    of = miras__fast_product_of(x, ldx, matrix, ld, a->rows, cols, w->rows);
+    if (miras__fast_biased(a, o)) of.bias = matrix + w->rows * ld;
+    of.ldc = miras__fast_ldx(a, o->out);
+    if (miras__fast_is_wide(p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
+    else of.c = miras__fast_x(a, o->out, o->out_at);
+    miras__fast_multiply(a->f, &of, 0, 0);
+    return;
+  }
+  of = miras__fast_product_of(miras__fast_d(a, o->out, o->out_at), miras__fast_ldd(a, o->out),
+                              matrix, ld, a->rows, w->rows, cols);
+  of.c = miras__fast_d(a, o->in[0], o->in_at[0]), of.ldc = miras__fast_ldd(a, o->in[0]);
+  of.adds = o->adds & 1;
+  miras__fast_multiply(a->f, &of, 0, 1);
+  miras__fast_times_weights(a, o, x, ldx, of.a, of.lda);
+}
+
+static miras_fast::miras__fast_drop miras__fast_drop_of(const miras__fast *f, size_t site,
+                                                        size_t rows) {
+  const float rate = f->m->desc.dropout;
+  miras_fast::miras__fast_drop x;
+  memset((void *)&x, 0, sizeof x);
+  x.now = f->now;
+  x.seed = miras__hash(f->m->desc.seed + 1);
+  x.call = f->call, x.site = site;
+  x.limit = (uint32_t)((double)rate * 4294967296.0), x.scale = 1.0f / (1.0f - rate);
+  x.ld = (unsigned)miras__fast_width(f);
+  x.eights = x.ld / 8, x.items = rows * x.eights;
+  return x;
+}
+
+/* Is dropout at work: of a call that trains? */
+static int miras__fast_drops(const miras__fast *f) { return f->m->desc.dropout > 0 && f->taped; }
+
+/* y = x + u W + b; back du, and the weights' gradients. */
+static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__program *p = a->p;
+  const miras__param *w = &p->param[o->param];
+  const size_t width = p->width, ldw = miras__fast_width(a->f);
+  const int drop = o->in[2] && miras__fast_drops(a->f);
+  const miras__bf16 *const u = miras__fast_x(a, o->in[1], 0);
+  const unsigned ldu = miras__fast_ldx(a, o->in[1]);
+  const size_t ld = w->rows ? miras__fast_matrix_ld(p, o) : 0;
+  miras_fast::miras__fast_drop mask =
+    miras__fast_drop_of(a->f, a->layer->site + o->part, a->rows);
+  miras_fast::miras__fast_product of;
+  miras_fast::miras__fast_map copy = miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_ADD, ldw);
+  if (!back) {
+    miras__bf16 *const y = miras__fast_x(a, o->out, 0);
+    const miras__bf16 *const x = miras__fast_x(a, o->in[0], 0);
+    miras__bf16 *const to = drop ? a->f->room : y;
+    if (w->rows) {
+      of = miras__fast_product_of(u, ldu, miras__fast_matrix(a, o), ld, a->rows, width, w->rows);
+      of.c = to, of.ldc = (unsigned)ldw;
+      if (!drop) of.base = x;
+      if (w->bias) of.bias = miras__fast_matrix(a, o) + w->rows * ld;
+      miras__fast_multiply(a->f, &of, 0, 0);
+    } else if (!drop) {
+      copy.x = x, copy.ldx = copy.ldy = (unsigned)ldw, copy.u = u, copy.ldu = ldu, copy.y = y;
+      miras__fast_map(a, &copy);
+    }
+    if (!drop) return;
+    mask.base = x, mask.x = w->rows ? to : u, mask.y = y;
+    miras__fast_rows(a->f, miras_fast::miras__run_fast_drop, mask.items, mask);
+    return;
+  }
+  {
+    const miras__bf16 *d = a->f->ds;
+    miras__bf16 *const du = miras__fast_d(a, o->in[1], 0);
+    if (drop) {
+      mask.x = d, mask.y = a->f->room;
+      miras__fast_rows(a->f, miras_fast::miras__run_fast_drop, mask.items, mask);
+      d = a->f->room;
+    }
+    if (!w->rows) {
+      copy.what = miras_fast::MIRAS__MAP_COPY;
+      copy.x = d, copy.ldx = (unsigned)ldw, copy.y = du, copy.ldy = miras__fast_ldd(a, o->in[1]);
+      miras__fast_map(a, &copy);
+      return;
+    }
+    of = miras__fast_product_of(d, ldw, miras__fast_matrix(a, o), ld, a->rows, w->rows, width);
+    of.c = du, of.ldc = miras__fast_ldd(a, o->in[1]);
+    miras__fast_multiply(a->f, &of, 0, 1);
+    miras__fast_times_weights(a, o, u, ldu, d, ldw);
+  }
+}
+
+/* ---- what heads read ---- */
+
+static miras_fast::miras__fast_conv miras__fast_conv_of(const miras__fast_layer *a,
+                                                        const miras__op *o) {
+  const miras__array *r = &a->p->array[o->out];
+  miras_fast::miras__fast_conv x;
+  memset((void *)&x, 0, sizeof x);
+  x.heads = r->heads, x.n = r->dim, x.group = r->grad_heads / r->heads;
+  if (!r->by_head) x.group = 1;
+  x.tokens = (unsigned)a->f->length, x.scale = 1;
+  if (r->dim > 256) x.n = 8, x.heads = r->heads * r->dim / 8;   /* no lengths: any pieces     */
+  x.items = (unsigned)(a->rows * x.heads);
+  x.lanes = miras__fast_lanes(x.n);
+  return x;
+}
+static void miras__fast_with_length(const miras__fast_layer *a, const miras__op *o,
+                                    miras_fast::miras__fast_conv *x) {
+  const miras__mixer *m = &a->p->mixer;
+  x->length = m->length != 0 ? miras__length_by(m, o) : 0;
+  if (m->length != 0) x->inverse = miras__fast_floats(a, o->in[0]);
+  else x->scale = m->query_scale;
+}
+static void miras__fast_run_items(const miras__fast_layer *a,
+                                  void (*kernel)(const miras_fast::miras__fast_conv),
+                                  const miras_fast::miras__fast_conv *x) {
+  const unsigned each = 256 / x->lanes;
+  miras__fast_launch(a->f, kernel, (x->items + each - 1) / each, 256, 0, *x);
+}
+
+/* LENGTH where no convolution does it, and its adjoint where the gradient lies. */
+static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, int back) {
+  miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
+  miras__fast_with_length(a, o, &x);
+  x.x = miras__fast_x(a, o->out, 0), x.ldx = miras__fast_ldx(a, o->out);
+  if (!back) {
+    if (miras__fast_conv_before(a->p, o)) return;
+    x.y = miras__fast_x(a, o->out, 0), x.ldy = x.ldx;
+    miras__fast_run_items(a, miras_fast::miras__run_fast_conv, &x);
+    return;
+  }
+  if (!x.inverse) x.x = NULL;
+  x.heads *= x.group, x.items *= x.group;
+  if (x.group > 1 && x.inverse) return;                /* the convolution's adjoint does it       */
+  x.group = 1;
+  x.d = x.y = miras__fast_d(a, o->out, 0), x.ldd = x.ldy = miras__fast_ldd(a, o->out);
+  miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &x);
+}
+
+static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__program *p = a->p;
+  const miras__param *w = &p->param[o->param];
+  const miras__op *const length = miras__fast_length_of(p, o);
+  const size_t cols = (size_t)p->array[o->out].heads * p->array[o->out].dim;
+  miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
+  miras_fast::miras__fast_sums s;
+  x.x = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldx = miras__fast_ldx(a, o->in[0]);
+  x.function = o->function;
+  if (w->rows) x.taps = w->rows, x.w = miras__fast_param(a, o->param);
+  if (w->rows && w->bias && p->param[w->bias].rows) x.bias = miras__fast_param(a, w->bias);
+  if (!back) {
+    if (length) miras__fast_with_length(a, length, &x);
+    x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
+    miras__fast_run_items(a, miras_fast::miras__run_fast_conv, &x);
+    return;
+  }
+  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
+  if (x.group > 1 && length && p->mixer.length != 0) {
+    /* heads that share a key: their gradients are added up before its length's adjoint */
+    miras_fast::miras__fast_conv y = miras__fast_conv_of(a, length);
+    miras__fast_with_length(a, length, &y);
+    y.x = miras__fast_x(a, o->out, 0), y.ldx = miras__fast_ldx(a, o->out);
+    y.d = x.d, y.ldd = x.ldd, y.y = a->f->room, y.ldy = (unsigned)miras__up8(cols);
+    miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &y);
+    x.d = y.y, x.ldd = y.ldy, x.group = 1;
+  }
+  x.y = x.taps ? a->f->room : miras__fast_d(a, o->in[0], o->in_at[0]);
+  x.ldy = x.taps ? (unsigned)miras__up8(cols) : miras__fast_ldd(a, o->in[0]);
+  x.adds = !x.taps && (o->adds & 1);
+  miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &x);
+  if (!x.taps) return;
+  memset((void *)&s, 0, sizeof s);
+  s.what = miras_fast::MIRAS__SUM_CONV, s.taps = x.taps, s.sets = x.taps + (x.bias != NULL);
+  s.d = a->f->room, s.ldd = x.ldy, s.x = x.x, s.ldx = x.ldx;
+  s.cols = (unsigned)cols, s.heads = 1, s.n = (unsigned)cols;
+  miras__fast_sum(a->f, &s);
+  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), x.taps * cols, s.sets * cols, 0, 1, 1, 0);
+  if (x.bias)
+    miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), cols, s.sets * cols, x.taps * cols, 1, 1,
+                     0);
+  x.d = a->f->room, x.ldd = x.ldy;
+  x.y = miras__fast_d(a, o->in[0], o->in_at[0]), x.ldy = miras__fast_ldd(a, o->in[0]);
+  x.adds = o->adds & 1;
+  x.items = (unsigned)a->rows;
+  miras__fast_rows(a->f, miras_fast::miras__run_fast_conv_turned, a->rows * (cols / 8), x);
+}
+
+static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o) {
+  miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
+  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
+  x.y = miras__fast_d(a, o->in[0], o->in_at[0]), x.ldy = miras__fast_ldd(a, o->in[0]);
+  x.adds = o->adds & 1;
+  miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &x);
+}
+
+static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
+  const miras__rope *r = &a->p->mixer.rope;
+  miras_fast::miras__fast_rope x;
+  memset((void *)&x, 0, sizeof x);
+  x.angles = miras__fast_floats(a, o->out);
+  x.base = r->base, x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
+  x.items = (size_t)a->f->length * r->turn / 2;
+  miras__fast_rows(a->f, miras_fast::miras__run_fast_angles, x.items, x);
+}
+static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__rope *r = &a->p->mixer.rope;
+  const miras__array *y = &a->p->array[o->out];
+  miras_fast::miras__fast_rope x;
+  memset((void *)&x, 0, sizeof x);
+  x.angles = miras__fast_floats(a, o->in[0]);
+  x.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->out, 0);
+  x.ldx = back ? miras__fast_ldd(a, o->out) : miras__fast_ldx(a, o->out);
+  x.heads = back ? y->grad_heads : y->heads, x.n = y->dim, x.back = back;
+  x.turn = (unsigned)r->turn, x.way = (unsigned)r->way, x.tokens = (unsigned)a->f->length;
+  x.items = a->rows * x.heads * (r->way == 1 ? r->turn / 16 : r->turn / 8);
+  miras__fast_rows(a->f, miras_fast::miras__run_fast_turn, x.items, x);
+}
+
+/* ---- gates and memories ---- */
+
+static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, int back) {
+  static const int kinds[2] = {MIRAS__KEEP, MIRAS__STEP};
+  const miras__mixer *m = &a->p->mixer;
+  miras_fast::miras__fast_gates x;
+  size_t strips;
+  int i;
+  memset((void *)&x, 0, sizeof x);
+  for (i = 0; i < 2; i++) {
+    const miras__gates *from = &m->gate[kinds[i]];
+    const miras__gating how = miras__gating_of(m, from);
+    miras_fast::miras__fast_group *to = &x.of[i];
+    to->first = from->first, to->from = from->from, to->count = from->count;
+    to->offset = from->offset, to->form = how.form, to->cap = how.cap;
+    to->low = how.low, to->high = how.high;
+    to->learns = miras__gate_learns(how.form);
+    if (to->learns) x.rates = from->count;
+  }
+  if (o->in[0]) x.g = miras__fast_floats(a, o->in[0]), x.ldg = miras__fast_ldx(a, o->in[0]);
+  x.offset = miras__fast_param(a, MIRAS__W_GATES_OFFSET);
+  x.rate = miras__fast_param(a, MIRAS__W_GATES_RATE);
+  x.scale = miras__fast_factors(a);
+  x.y = miras__fast_floats(a, o->out), x.ldy = miras__fast_ldx(a, o->out);
+  x.rows = (unsigned)a->rows, x.outs = (unsigned)m->outs, x.gates = (unsigned)m->gates;
+  x.moving = o->in[0] ? (unsigned)m->moving : 0;
+  if (!back) {
+    miras__fast_rows(a->f, miras_fast::miras__run_fast_gates, a->rows * m->outs, x);
+    return;
+  }
+  x.d = (float *)(void *)miras__fast_grad(a, o->out);
+  if (o->in[0]) x.dg = miras__fast_d(a, o->in[0], 0), x.ld_dg = miras__fast_ldd(a, o->in[0]);
+  x.to = a->f->sums;
+  strips = (a->rows + 63) / 64;
+  miras__fast_launch(a->f, miras_fast::miras__run_fast_gates_back,
+                     strips * ((m->gates + 127) / 128), 64, 0, x);
+  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_OFFSET), m->gates,
+                   m->gates + x.rates, 0, 1, 1, 0);
+  if (x.rates)
+    miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_RATE), x.rates,
+                     m->gates + x.rates, m->gates, 1, 1, 0);
+}
+
+/* The chunk kernels of a width of keys: C1; C2 forward and again, C3, by 32 and 64 columns of
+ * values; C4; and their bytes of shared memory. */
+typedef void miras__fast_grid(const miras_fast::miras__fast_chunks);
+typedef struct miras__fast_set {
+  miras__fast_grid *c1, *c2[2], *again[2], *c3[2], *c4;
+  size_t bytes1, bytes2[2], bytes4;
+} miras__fast_set;
+template <int DK, int DELTA> static miras__fast_set miras__fast_set_of(void) {
+  enum { VB = DK < 64 ? 32 : 64 };
+  miras__fast_set s;
+  s.c1 = miras_fast::miras__run_fast_c1<DK>;
+  s.c2[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, 0>;
+  s.again[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, 1>;
+  s.c3[0] = miras_fast::miras__run_fast_c3<DK, 32, DELTA>;
+  s.c2[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, 0>;
+  s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, 1>;
+  s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, DELTA>;
+  s.c4 = miras_fast::miras__run_fast_c4<DK, DELTA>;
+  s.bytes1 = miras_fast::miras__fast_c1<DK>::BYTES;
+  s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32>::BYTES;
+  s.bytes2[1] = miras_fast::miras__fast_stage<DK, VB>::BYTES;
+  s.bytes4 = miras_fast::miras__fast_c4<DK>::BYTES;
+  return s;
+}
+static miras__fast_set miras__fast_chunk_kernels(size_t dk, int delta) {
+  if (dk == 32) return delta ? miras__fast_set_of<32, 1>() : miras__fast_set_of<32, 0>();
+  if (dk == 64) return delta ? miras__fast_set_of<64, 1>() : miras__fast_set_of<64, 0>();
+  return delta ? miras__fast_set_of<128, 1>() : miras__fast_set_of<128, 0>();
+}
+
+/* Blocks from which on each has 64 columns of values, where it can. */
+#ifndef MIRAS__FAST_WIDE
+  #define MIRAS__FAST_WIDE 128
+#endif
+
+static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__mixer *m = &a->p->mixer;
+  const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
+  const miras__fast_set run = miras__fast_chunk_kernels(m->dk, m->plan.delta);
+  /* 64 columns of values a block, where there are blocks enough; columns do not see each other */
+  const size_t tasks = (size_t)a->f->batch * m->heads;
+  const int wide = m->dk >= 64 && m->dv % 64 == 0 && tasks * (m->dv / 64) >= MIRAS__FAST_WIDE;
+  const size_t blocks = tasks * (m->dv / (wide ? 64 : 32));
+  miras_fast::miras__fast_chunks x = a->f->chunks;
+  float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;
+  float *const dgates = m->gated ? (float *)(void *)miras__fast_grad(a, m->gated) : NULL;
+  x.q = miras__fast_x(a, o->in[0], 0), x.ldq = miras__fast_ldx(a, o->in[0]);
+  x.k = miras__fast_x(a, m->k, 0), x.ldk = miras__fast_ldx(a, m->k);
+  x.v = miras__fast_x(a, m->v, 0), x.ldv = miras__fast_ldx(a, m->v);
+  x.y = miras__fast_x(a, o->out, 0), x.ldy = miras__fast_ldx(a, o->out);
+  x.ldw = (unsigned)m->value;
+  x.ld_gates = m->gated ? miras__fast_ldx(a, m->gated) : 0;
+  x.keep_gate = keep->count > 0, x.step_gate = step->count > 0;
+  x.keep = keep->count ? gates + keep->first : miras__fast_factors(a) + miras__up8(m->outs);
+  x.step = step->count ? gates + step->first : NULL;
+  x.one_step = m->plan.d.learning_rate;
+  x.init = miras__fast_param(a, MIRAS__W_MEMORY);
+  x.batch = (unsigned)a->f->batch, x.heads = (unsigned)m->heads, x.group = (unsigned)m->group;
+  x.tokens = (unsigned)a->f->length, x.chunks = (x.tokens + 63) / 64, x.value = (unsigned)m->dv;
+  x.after = m->plan.after, x.delta = m->plan.delta;
+  miras__fast_launch(a->f, run.c1, tasks * x.chunks, 128, run.bytes1, x);
+  if (!back) {
+    miras__fast_launch(a->f, run.c2[wide], blocks, 128, run.bytes2[wide], x);
+    return;
+  }
+  x.d = miras__fast_d(a, o->out, 0), x.ldd = miras__fast_ldd(a, o->out);
+  x.dq = miras__fast_d(a, o->in[0], 0), x.ld_dq = miras__fast_ldd(a, o->in[0]);
+  x.dk = miras__fast_d(a, m->k, 0), x.ld_dk = miras__fast_ldd(a, m->k);
+  x.dv = miras__fast_d(a, m->v, 0), x.ld_dv = miras__fast_ldd(a, m->v);
+  if (keep->count) x.dkeep = dgates + keep->first;
+  if (step->count) x.dstep = dgates + step->first;
+  miras__fast_launch(a->f, run.again[wide], blocks, 128, run.bytes2[wide], x);
+  miras__fast_launch(a->f, run.c3[wide], blocks, 128, run.bytes2[wide], x);
+  miras__fast_launch(a->f, run.c4, tasks * x.chunks, 128, run.bytes4, x);
+  {                                  /* of the initial memory, over sequences                     */
+    miras_fast::miras__fast_parts sum;
+    sum.to = miras__fast_dparam(a, MIRAS__W_MEMORY), sum.sums = x.dinit;
+    sum.n = m->heads * m->dk * m->dv, sum.parts = x.batch;
+    miras__fast_rows(a->f, miras_fast::miras__run_fast_parts, sum.n, sum);
+  }
+}
+
+static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__mixer *m = &a->p->mixer;
+  miras_fast::miras__fast_map x = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_SKIP, m->value);
+  miras_fast::miras__fast_sums s;
+  x.function = 0;
+  x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)m->dv;
+  if (!back) {
+    x.x = x.y = miras__fast_x(a, o->out, 0), x.ldx = x.ldy = miras__fast_ldx(a, o->out);
+    x.u = miras__fast_x(a, o->in[0], 0), x.ldu = miras__fast_ldx(a, o->in[0]);
+    miras__fast_map(a, &x);
+    return;
+  }
+  x.x = x.y = miras__fast_d(a, o->in[0], 0), x.ldx = x.ldy = miras__fast_ldd(a, o->in[0]);
+  x.u = miras__fast_d(a, o->out, 0), x.ldu = miras__fast_ldd(a, o->out);
+  miras__fast_map(a, &x);
+  memset((void *)&s, 0, sizeof s);
+  s.what = miras_fast::MIRAS__SUM_TIMES, s.sets = 1, s.heads = 1, s.cols = (unsigned)m->value;
+  s.n = s.cols;
+  s.d = x.u, s.ldd = x.ldu, s.x = miras__fast_x(a, o->in[0], 0);
+  s.ldx = miras__fast_ldx(a, o->in[0]);
+  miras__fast_sum(a->f, &s);
+  if (o->function)
+    miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->value, m->value, 0, 1, 1, 0);
+  else
+    miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->heads, m->value, 0, m->dv, m->dv, 1);
+}
+
+/* ---- a layer ---- */
+
+static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int back) {
+  switch (o->what) {
+    case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM:
+      miras__fast_norms(a, o, back);
+      break;
+    case MIRAS__OP_TIMES: miras__fast_multiplied(a, o, back); break;
+    case MIRAS__OP_BRANCH: miras__fast_branch(a, o, back); break;
+    case MIRAS__OP_CONV: miras__fast_conv(a, o, back); break;
+    case MIRAS__OP_LENGTH: miras__fast_length(a, o, back); break;
+    case MIRAS__OP_GATES: miras__fast_gates(a, o, back); break;
+    case MIRAS__OP_MEMORY: miras__fast_memory(a, o, back); break;
+    case MIRAS__OP_SKIP: miras__fast_skip(a, o, back); break;
+    case MIRAS__OP_ANGLES: if (!back) miras__fast_angles(a, o); break;
+    case MIRAS__OP_TURN: miras__fast_turn(a, o, back); break;
+    case MIRAS__OP_READ:
+      if (back) miras__fast_read_back(a, o);
+      else miras__fast_pointwise(a, o, 0);
+      break;
+    case MIRAS__OP_TAIL: break;
+    default: miras__fast_pointwise(a, o, back); break;
+  }
+}
+
+static miras__fast_layer miras__fast_layer_of(miras__fast *f, int l) {
+  miras__fast_layer a;
+  a.f = f, a.layer = &f->m->layers[l], a.p = a.layer->p, a.l = l;
+  a.rows = (size_t)f->batch * (size_t)f->length;
+  return a;
+}
+static void miras__fast_layer_run(miras__fast *f, int l, int back) {
+  const miras__fast_layer a = miras__fast_layer_of(f, l);
+  const miras__op *const op = a.p->op;
+  int i, j;
+  for (i = 0; !back && i < a.p->ops; i++) miras__fast_run(&a, &op[i], 0);
+  for (i = a.p->ops; back && i-- > 0;) {
+    if (op[i].what == MIRAS__OP_SKIP) continue;
+    miras__fast_run(&a, &op[i], 1);
+    for (j = i + 1; op[i].what == MIRAS__OP_MEMORY && j < a.p->ops; j++)
+      if (op[j].what == MIRAS__OP_SKIP) miras__fast_run(&a, &op[j], 1);
+  }
+}
+
+/* ---- public calls ---- */
+
+/* The copy that products read of a parameter that begins at float `at`. */
+static void miras__fast_copy_of(const miras__fast *f, size_t at,
+                                miras_fast::miras__fast_tensor *t) {
+  const miras_model *m = f->m;
+  int l, i, id;
+  t->copy = NULL;
+  if (at == m->head) {
+    t->copy = f->head, t->cols = (unsigned)m->width, t->ld = (unsigned)miras__fast_width(f);
+    return;
+  }
+  if (m->offset && at == m->offset) {
+    t->copy = f->head + m->outs * miras__fast_width(f), t->cols = t->ld = (unsigned)m->outs;
+    return;
+  }
+  for (l = 0; l < m->desc.layers; l++) {
+    miras__fast_layer a = miras__fast_layer_of((miras__fast *)(uintptr_t)f, l);
+    for (i = 0; i < a.p->ops; i++) {
+      const miras__op *o = &a.p->op[i];
+      if (!miras__fast_matrix_bytes(a.p, o)) continue;
+      for (id = o->param; id; id = a.p->param[id].next) {
+        const miras__param *w = &a.p->param[id], *first = &a.p->param[o->param];
+        miras__bf16 *to = miras__fast_matrix(&a, o) + (w->column - first->column);
+        t->ld = (unsigned)miras__fast_matrix_ld(a.p, o);
+        t->cols = w->cols;
+        if (a.layer->first + miras__param_at(w) == at) t->copy = to;
+        else if (w->bias && a.layer->first + miras__param_at(&a.p->param[w->bias]) == at)
+          t->copy = to + (size_t)first->rows * t->ld;
+        if (t->copy) return;
+      }
+    }
+  }
+}
+
+static miras_fast::miras__fast_adam miras__fast_adam_of(miras__fast *f) {
+  miras_fast::miras__fast_adam a;
+  memset((void *)&a, 0, sizeof a);
+  a.w = f->params, a.g = f->grads, a.m = f->moment1, a.v = f->moment2;
+  a.now = f->now, a.sums = f->norms, a.tensors = f->tensors;
+  a.count = f->tensor_count, a.blocks = f->adam_blocks;
+  return a;
+}
+
+static void miras__fast_send(miras__fast *f, void *to, const void *from, size_t bytes,
+                             cudaMemcpyKind way) {
+  if (!f->failed && bytes)
+    f->failed = cudaMemcpyAsync(to, from, bytes, way, f->stream) != cudaSuccess;
+}
+
+miras_result miras_cuda_fast_init(miras_cuda_fast *g, const miras_model *m,
+                                  const miras_trainer_desc *d, void *device, size_t bytes,
+                                  cudaStream_t stream) {
+  miras_fast::miras__fast_adam adam;
+  miras__fast *f;
+  size_t block = 0;
+  int i;
+  if (!g || !m || !d || !device) return MIRAS_ERR_ARGUMENT;
+  if (!miras__fast_takes(m, d, NULL, 0)) return MIRAS_ERR_DESC;
+  f = miras__fast_of(g);
+  miras__fast_begin(f, m, d);
+  if (bytes < f->bytes) return MIRAS_ERR_SIZE;
+  f->base = (char *)device, f->stream = stream;
+  miras__fast_layout(f);
+  f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
+  miras__fast_send(f, f->params, m->params, m->param_count * 4, cudaMemcpyHostToDevice);
+  for (i = 0; i < m->view_count; i++) {
+    miras_fast::miras__fast_tensor t;
+    memset((void *)&t, 0, sizeof t);
+    t.at = m->views[i].offset, t.count = m->views[i].count, t.block = block;
+    t.rate = m->views[i].rate, t.decays = m->views[i].weight_decay, t.frozen = m->views[i].frozen;
+    miras__fast_copy_of(f, t.at, &t);
+    block += (t.count + miras_fast::MIRAS__ADAM_PIECE - 1) / miras_fast::MIRAS__ADAM_PIECE;
+    miras__fast_send(f, f->tensors + i, &t, sizeof t, cudaMemcpyHostToDevice);
+  }
+  for (i = 0; i < m->desc.layers; i++) {
+    const miras__fast_layer a = miras__fast_layer_of(f, i);
+    const miras__mixer *mix = &a.p->mixer;
+    if (mix->outs)
+      miras__fast_send(f, miras__fast_factors(&a), mix->gate_scale, mix->outs * 4,
+                       cudaMemcpyHostToDevice);
+    if (mix->heads && a.layer->keep)
+      miras__fast_send(f, miras__fast_factors(&a) + miras__up8(mix->outs), a.layer->keep,
+                       mix->heads * 4, cudaMemcpyHostToDevice);
+  }
+  adam = miras__fast_adam_of(f);
+  adam.copies = 1;
+  miras__fast_launch(f, miras_fast::miras__run_fast_adam, f->adam_blocks, 256, 0, adam);
+  return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+#ifdef MIRAS_CUDA_CUBLASLT
+miras_result miras_cuda_fast_cublaslt(miras_cuda_fast *g, cublasLtHandle_t handle) {
+  if (!g) return MIRAS_ERR_ARGUMENT;
+  miras__fast_of(g)->library = (void *)handle;
+  return MIRAS_OK;
+}
+#endif
+
+miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *g, cudaStream_t stream) {
+  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  if (!m || !f) return MIRAS_ERR_ARGUMENT;
+  if (m->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
+  return cudaMemcpyAsync(m->params, f->params, m->param_count * 4, cudaMemcpyDeviceToHost,
+                         stream) == cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *g,
+                                          cudaStream_t stream) {
+  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const cudaMemcpyKind way = cudaMemcpyDeviceToHost;
+  size_t bytes;
+  if (!to || !f) return MIRAS_ERR_ARGUMENT;
+  if (to->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
+  bytes = f->m->param_count * sizeof(float);
+  to->taped = 0;
+  return cudaMemcpyAsync(to->grads, f->grads, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(to->moment1, f->moment1, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(to->moment2, f->moment2, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(&to->now->steps, &f->now->steps, sizeof f->now->steps, way, stream) ==
+           cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *g, const miras_trainer *from,
+                                          cudaStream_t stream) {
+  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const cudaMemcpyKind way = cudaMemcpyHostToDevice;
+  size_t bytes;
+  if (!from || !f) return MIRAS_ERR_ARGUMENT;
+  if (from->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
+  bytes = f->m->param_count * sizeof(float);
+  f->taped = 0;
+  return cudaMemcpyAsync(f->grads, from->grads, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(f->moment1, from->moment1, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(f->moment2, from->moment2, bytes, way, stream) == cudaSuccess &&
+         cudaMemcpyAsync(&f->now->steps, &from->now->steps, sizeof f->now->steps, way, stream) ==
+           cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+}
+
+float *miras_cuda_fast_params(const miras_cuda_fast *g, size_t *count) {
+  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  if (count) *count = f ? f->m->param_count : 0;
+  return f ? f->params : NULL;
+}
+float *miras_cuda_fast_grads(const miras_cuda_fast *g, size_t *count) {
+  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  if (count) *count = f ? f->m->param_count : 0;
+  return f ? f->grads : NULL;
+}
+
+/* The norm before the head or behind the embedding, with gain and bias at these floats. */
+static miras_fast::miras__fast_norm miras__fast_end_norm(miras__fast *f, size_t gain, size_t bias) {
+  const miras_model *m = f->m;
+  miras_fast::miras__fast_norm x;
+  memset((void *)&x, 0, sizeof x);
+  x.ldx = x.ldy = x.ldd = x.ld_dx = (unsigned)miras__fast_width(f);
+  x.items = (unsigned)((size_t)f->batch * (size_t)f->length), x.heads = 1, x.n = (unsigned)m->width;
+  x.lanes = miras__fast_lanes(m->width);
+  x.gain = f->params + gain;
+  if (m->desc.norm) x.bias = f->params + bias;
+  x.epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
+  x.stats = f->stats;
+  return x;
+}
+static void miras__fast_end_norm_back(miras__fast *f, miras_fast::miras__fast_norm *x, size_t gain,
+                                      size_t bias) {
+  const size_t width = f->m->width;
+  miras_fast::miras__fast_sums s;
+  const unsigned each = 256 / x->lanes;
+  memset((void *)&s, 0, sizeof s);
+  miras__fast_launch(f, miras_fast::miras__run_fast_norm_back, (x->items + each - 1) / each, 256, 0,
+                     *x);
+  s.what = miras_fast::MIRAS__SUM_GAIN, s.sets = x->bias ? 2 : 1;
+  s.d = x->d, s.ldd = x->ldd, s.x = x->x, s.ldx = x->ldx, s.stats = x->stats, s.heads = 1;
+  s.n = s.cols = (unsigned)width;
+  miras__fast_sum(f, &s);
+  miras__fast_fold(f, f->grads + gain, width, s.sets * width, 0, 1, 1, 0);
+  if (x->bias) miras__fast_fold(f, f->grads + bias, width, s.sets * width, width, 1, 1, 0);
+}
+
+miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int train, float *loss,
+                                  cudaStream_t stream) {
+  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras_model *m = f ? f->m : NULL;
+  miras_fast::miras__fast_embed embed;
+  miras_fast::miras__fast_norm norm;
+  miras_fast::miras__fast_product head;
+  miras_fast::miras__fast_loss end;
+  size_t rows, width;
+  int l;
+  if (!f || !x || !x->tokens || !x->classes || x->batch < 1 || x->batch > f->d.batch ||
+      x->length < 1 || x->length > f->d.context || x->carry || x->restart || x->outputs ||
+      x->hidden || x->losses || x->vectors || x->values)
+    return MIRAS_ERR_ARGUMENT;
+  f->stream = stream, f->failed = 0, f->batch = x->batch, f->length = x->length;
+  f->taped = train != 0;
+  if (train) f->call = f->calls++;
+  rows = (size_t)x->batch * (size_t)x->length, width = miras__fast_width(f);
+  miras__fast_send(f, f->tokens, x->tokens, rows * 4, cudaMemcpyDeviceToDevice);
+  miras__fast_send(f, f->targets, x->classes, rows * 4, cudaMemcpyDeviceToDevice);
+  if (x->weights)
+    miras__fast_send(f, f->row_weights, x->weights, rows * 4, cudaMemcpyDeviceToDevice);
+  memset((void *)&embed, 0, sizeof embed);
+  embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
+  embed.x = m->desc.embed_norm ? f->dlast : f->x;
+  embed.rows = (unsigned)rows, embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
+  miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
+  if (m->desc.embed_norm) {
+    norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
+    norm.x = f->dlast, norm.y = f->x;
+    miras__fast_launch(f, miras_fast::miras__run_fast_norm,
+                       (rows + 256 / norm.lanes - 1) / (256 / norm.lanes), 256, 0, norm);
+  }
+  if (miras__fast_drops(f)) {
+    miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
+    drop.x = drop.y = f->x;
+    miras__fast_rows(f, miras_fast::miras__run_fast_drop, drop.items, drop);
+  }
+  for (l = 0; l < m->desc.layers; l++) miras__fast_layer_run(f, l, 0);
+  norm = miras__fast_end_norm(f, m->norm, m->bias);
+  norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
+  miras__fast_launch(f, miras_fast::miras__run_fast_norm,
+                     (rows + 256 / norm.lanes - 1) / (256 / norm.lanes), 256, 0, norm);
+  head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
+  head.c = f->logits, head.ldc = (unsigned)f->ld_v;
+  if (m->offset) head.bias = f->head + m->outs * width;
+  miras__fast_multiply(f, &head, 0, 1);
+  memset((void *)&end, 0, sizeof end);
+  end.x = f->logits, end.ld = (unsigned)f->ld_v, end.n = (unsigned)m->outs;
+  end.rows = (unsigned)rows, end.targets = f->targets;
+  end.weights = x->weights ? f->row_weights : NULL;
+  end.losses = f->losses, end.told = loss, end.now = f->now, end.weight = m->out->weight;
+  end.train = train != 0;
+  miras__fast_launch(f, miras_fast::miras__run_fast_count, 1, 256, 64, end);
+  miras__fast_launch(f, miras_fast::miras__run_fast_loss, rows, 256, 64, end);
+  miras__fast_launch(f, miras_fast::miras__run_fast_mean, 1, 256, 64, end);
+  return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
+  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras_model *m = f ? f->m : NULL;
+  miras_fast::miras__fast_embed embed;
+  miras_fast::miras__fast_norm norm;
+  miras_fast::miras__fast_product head;
+  size_t rows, width;
+  int l;
+  if (!f || !f->taped) return MIRAS_ERR_ARGUMENT;
+  f->stream = stream, f->failed = 0;
+  rows = (size_t)f->batch * (size_t)f->length, width = miras__fast_width(f);
+  head = miras__fast_product_of(f->logits, f->ld_v, f->head, width, rows, m->width, m->outs);
+  head.c = f->dlast, head.ldc = (unsigned)width;
+  miras__fast_multiply(f, &head, 0, 0);
+  miras__fast_weights(f, f->grads + m->head, f->logits, f->ld_v, f->last, width, m->outs, m->width,
+                      rows);
+  if (m->offset) {
+    miras_fast::miras__fast_sums s;
+    memset((void *)&s, 0, sizeof s);
+    s.d = f->logits, s.ldd = (unsigned)f->ld_v, s.sets = 1, s.heads = 1, s.n = 8;
+    s.cols = (unsigned)f->ld_v;
+    miras__fast_sum(f, &s);
+    miras__fast_fold(f, f->grads + m->offset, m->outs, s.cols, 0, 1, 1, 0);
+  }
+  norm = miras__fast_end_norm(f, m->norm, m->bias);
+  norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.d = f->dlast, norm.dx = f->ds;
+  miras__fast_end_norm_back(f, &norm, m->norm, m->bias);
+  for (l = m->desc.layers; l-- > 0;) miras__fast_layer_run(f, l, 1);
+  if (miras__fast_drops(f)) {
+    miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
+    drop.x = drop.y = f->ds;
+    miras__fast_rows(f, miras_fast::miras__run_fast_drop, drop.items, drop);
+  }
+  memset((void *)&embed, 0, sizeof embed);
+  embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
+  embed.rows = (unsigned)rows, embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
+  embed.x = f->dlast;
+  if (m->desc.embed_norm) {
+    norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
+    miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
+    norm.x = f->dlast, norm.d = f->ds, norm.dx = f->last;
+    miras__fast_end_norm_back(f, &norm, m->embed_norm, m->embed_norm + m->ld_x);
+  }
+  embed.d = m->desc.embed_norm ? f->last : f->ds;
+  embed.to = f->grads + m->in->weight, embed.next = f->next, embed.later = f->later;
+  miras__fast_rows(f, miras_fast::miras__run_fast_links, rows, embed);
+  miras__fast_launch(f, miras_fast::miras__run_fast_embed_back, rows, 256, 0, embed);
+  f->taped = 0;
+  return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+miras_result miras_cuda_fast_step(miras_cuda_fast *g, const miras_adamw_options *o,
+                                  float learning_rate, float *norm, cudaStream_t stream) {
+  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras_adamw_options usual = MIRAS_ADAMW(0, 0);
+  miras_fast::miras__fast_adam a;
+  if (!f || !miras__adamw_ok(o, learning_rate)) return MIRAS_ERR_ARGUMENT;
+  f->stream = stream, f->failed = 0, f->taped = 0, f->calls = 0;
+  a = miras__fast_adam_of(f);
+  a.o = o ? *o : usual, a.rate = learning_rate, a.told = norm;
+  miras__fast_launch(f, miras_fast::miras__run_fast_squares, f->adam_blocks, 256, 64, a);
+  miras__fast_launch(f, miras_fast::miras__run_fast_begin, 1, 256, 256 * 8, a);
+  miras__fast_launch(f, miras_fast::miras__run_fast_adam, f->adam_blocks, 256, 0, a);
+  return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream) {
+  miras_fast::miras__fast_token a;
+  miras__fast f;
+  size_t blocks;
+  if (!x || !x->state || !x->query || !x->key || !x->value || !x->answer || !x->keep || !x->step ||
+      x->batch < 1 || x->heads < 1 || x->key_heads < 1 || x->heads % x->key_heads ||
+      (x->key_dim != 32 && x->key_dim != 64 && x->key_dim != 128) || x->value_dim < 16 ||
+      x->value_dim % (x->key_dim == 32 ? 32 : 16) || x->value_dim > 4096)
+    return MIRAS_ERR_ARGUMENT;
+  memset((void *)&a, 0, sizeof a);
+  memset((void *)&f, 0, sizeof f);
+  f.stream = stream;
+  a.s = x->state, a.q = x->query, a.k = x->key, a.v = x->value, a.y = x->answer;
+  a.keep = x->keep, a.step = x->step;
+  a.ldq = a.ldk = (unsigned)(x->key_heads * x->key_dim);
+  a.ldv = a.ldy = (unsigned)(x->heads * x->value_dim);
+  a.heads = (unsigned)x->heads, a.group = (unsigned)(x->heads / x->key_heads);
+  a.value = (unsigned)x->value_dim, a.after = x->decay_first, a.delta = x->delta;
+  blocks = (size_t)x->batch * a.heads * (a.value / (x->key_dim == 32 ? 32 : 16));
+  miras__fast_launch(&f,
+                     x->key_dim == 32   ? miras_fast::miras__run_fast_token<32>
+                     : x->key_dim == 64 ? miras_fast::miras__run_fast_token<64>
+                                        : miras_fast::miras__run_fast_token<128>,
+                     blocks, 128, 0, a);
+  return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+#ifdef __GNUC__
+  #pragma GCC diagnostic pop
+#endif
+#endif   /* MIRAS_NO_MODEL, MIRAS_NO_TRAINING */
+#endif   /* MIRAS_CUDA_FAST */
 
 #endif   /* MIRAS_CUDA_IMPLEMENTATION */

@@ -3,7 +3,8 @@
 # and kernel against the host; some of that under the four tools of compute-sanitizer; times of all
 # rows; other builds; other people's kernels. Prints what belongs into bench/results/gpu-NAME.md.
 #   sh bench/gpu.sh [row ...]  exit status 77: there is no nvcc or no GPU; 1: something failed
-#   PARTS='checks sanitizer times peers builds'   which of these
+#   PARTS='fast checks sanitizer times peers builds'   which of these; fast: the fast tier, five
+#                              minutes with its builds
 #   OUT=folder                 also keeps logs there
 #   BUILT=folder               programs that are there already are not built
 #   PYTHON=python3             has torch, and fla if it can; else peers are skipped
@@ -15,7 +16,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || { echo 'no nvcc'; exit 77; }
 nvidia-smi -L 2>/dev/null || { echo 'no GPU'; exit 77; }
-parts=" ${PARTS:-checks sanitizer times peers builds} "
+parts=" ${PARTS:-fast checks sanitizer times peers builds} "
 folder=${OUT:-}
 if [ -z "$folder" ]; then
   folder=$(mktemp -d) || exit 2
@@ -78,6 +79,15 @@ told() {   # what those have said, in the order in which they began
   done
 }
 shown=100
+if asked fast; then
+  whole=$flags flags='-O3 -std=c++14 -w -arch=native'
+  build test_cuda_fast -x cu tests/test_cuda_fast.cpp &
+  build gpu_fast bench/gpu_fast.cu &
+  wait
+  flags=$whole
+  ready test_cuda_fast && step 'the fast tier against the host' 120 "$folder/test_cuda_fast"
+  ready gpu_fast && step 'the fast tier: times' 120 "$folder/gpu_fast"
+fi
 
 echo "$("$nvcc" --version | sed -n 's/.*release.* V/nvcc /p'), $(date +%Y-%m-%d), $flags"
 nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm,clocks.max.mem --format=csv,noheader

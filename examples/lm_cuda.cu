@@ -1,5 +1,6 @@
-/* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and one more:
- * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh).
+/* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and two more:
+ * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh),
+ * fast trains by its fast tier; --plan prints which operations of the model that has kernels for.
  *
  *     nvcc -O3 -rdc=true -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
  *
@@ -13,6 +14,7 @@
 #define MIRAS_IMPLEMENTATION
 #define MIRAS_PTHREADS
 #include "../miras.h"
+#define MIRAS_CUDA_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #include <stdio.h>
@@ -45,23 +47,46 @@ typedef struct place {             /* a model on the device                     
 } place;
 
 static const char *products = "float";
+static int plan;
 #define LM_MORE_OPTIONS \
   {"products", "tge", 's', &products, 0, 0, \
-   "float: the bits of lm; bf16x3 (nearly those), bf16: matrix units"},
+   "float: the bits of lm; bf16x3 (nearly those), bf16: matrix units; fast: and trains by the " \
+   "fast tier"}, \
+  {"plan", "t", 'f', &plan, 0, 0, "print which operations the fast tier has, and end"},
+
+static int is_fast(void) { return !strcmp(products, "fast"); }
+
+/* Every operation of every layer that is unlike the ones before: fast, or why not. */
+static void print_plan(const miras_model *m) {
+  const int layers = miras_model_desc_of(m)->layers;
+  char text[200], before[200] = "";
+  int l, i, is, fast = 0, all = 0;
+  for (l = 0; l < layers; l++)
+    for (i = 0; (is = miras_cuda_fast_op(m, l, i, text, sizeof text)) >= 0; i++) {
+      all++, fast += is;
+      if (l == 0 || (!is && strcmp(text, before)))
+        printf("layer %d  %-10s%s\n", l, is ? "fast" : "reference", text);
+      if (!is) strcpy(before, text);
+    }
+  printf("%d of %d operations are fast: %s\n", fast, all,
+         fast == all ? "--products fast trains this model"
+                     : "the fast tier trains models whose operations all are");
+}
 
 /* What was asked for, and the model's bytes with it. */
 static size_t room_of(const miras_model *m, miras_cuda_options *o) {
-  static const char *const words[] = {"float", "bf16x3", "bf16"};
+  static const char *const words[] = {"float", "bf16x3", "bf16", "fast"};
   char why[256];
   size_t bytes;
   int i = 0;
-  while (i < 3 && strcmp(products, words[i])) i++;
-  if (i == 3) {
-    fprintf(stderr, "lm_cuda: --products is \"%s\"; it must be float, bf16x3 or bf16\n", products);
+  while (i < 4 && strcmp(products, words[i])) i++;
+  if (i == 4) {
+    fprintf(stderr, "lm_cuda: --products is \"%s\"; it must be float, bf16x3, bf16 or fast\n",
+            products);
     exit(2);
   }
   memset(o, 0, sizeof *o);
-  o->products = (miras_cuda_products)i;
+  o->products = (miras_cuda_products)(i < 3 ? i : 0);
   bytes = miras_cuda_model_size(m, o, why, sizeof why);
   if (!bytes) fprintf(stderr, "lm_cuda: %s\n", why);
   must(bytes > 0, "run this model");
@@ -84,6 +109,7 @@ typedef struct cuda_trainer {
   miras_model *m;
   place there;
   miras_cuda_trainer t;
+  miras_cuda_fast fast;            /* in its place, with --products fast                          */
   miras_trainer_desc desc;
   void *memory;
   int32_t *tokens, *targets, *rows;           /* on the device                                    */
@@ -106,13 +132,19 @@ static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc 
   room.batch = room.context = 1;
   t->host = miras_trainer_open(m, &room, allocator, why, why_size);
   if (!t->host) return NULL;
-  t->there = place_model(m);
+  if (plan) {
+    print_plan(m);
+    exit(0);
+  }
+  if (!is_fast()) t->there = place_model(m);
   room.batch = d->batch, room.context = d->context;
-  bytes = miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
+  bytes = is_fast() ? miras_cuda_fast_size(m, &room, why, why_size)
+                    : miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
   if (!bytes) return NULL;
   t->memory = on_device(bytes);
-  must(miras_cuda_trainer_init(&t->t, &t->there.g, &room, t->memory, bytes, 0) == MIRAS_OK,
-       "hold the trainer");
+  must((is_fast() ? miras_cuda_fast_init(&t->fast, m, &room, t->memory, bytes, 0)
+                  : miras_cuda_trainer_init(&t->t, &t->there.g, &room, t->memory, bytes, 0)) ==
+         MIRAS_OK, "hold the trainer");
   n = (size_t)room.batch * (size_t)room.context;
   t->tokens = (int32_t *)on_device((2 * n + 2 * (size_t)room.batch) * sizeof(int32_t));
   t->targets = t->tokens + n;
@@ -124,8 +156,10 @@ static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc 
 
 /* The host's model and trainer are as those of the device. */
 static void catch_up(const cuda_trainer *t) {
-  must(miras_cuda_model_copy(t->m, &t->there.g, 0) == MIRAS_OK &&
-         miras_cuda_trainer_copy(t->host, &t->t, 0) == MIRAS_OK &&
+  must((is_fast() ? miras_cuda_fast_copy(t->m, &t->fast, 0) == MIRAS_OK &&
+                      miras_cuda_fast_trainer_copy(t->host, &t->fast, 0) == MIRAS_OK
+                  : miras_cuda_model_copy(t->m, &t->there.g, 0) == MIRAS_OK &&
+                      miras_cuda_trainer_copy(t->host, &t->t, 0) == MIRAS_OK) &&
          cudaDeviceSynchronize() == cudaSuccess, "give back what it learned");
 }
 
@@ -145,6 +179,13 @@ static miras_result cuda_load(cuda_trainer *t, const char *path, char *why, size
   miras_cuda_options o;
   size_t bytes;
   if (result != MIRAS_OK) return result;
+  if (is_fast()) {
+    bytes = miras_cuda_fast_size(t->m, &t->desc, NULL, 0);
+    must(miras_cuda_fast_init(&t->fast, t->m, &t->desc, t->memory, bytes, 0) == MIRAS_OK &&
+           miras_cuda_fast_trainer_send(&t->fast, t->host, 0) == MIRAS_OK,
+         "take what a file holds");
+    return MIRAS_OK;
+  }
   bytes = room_of(t->m, &o);
   must(miras_cuda_model_init(&t->there.g, t->m, &o, t->there.memory, bytes, 0) == MIRAS_OK &&
          miras_cuda_trainer_send(&t->t, t->host, 0) == MIRAS_OK,
@@ -171,18 +212,23 @@ static miras_result cuda_trainer_loss(cuda_trainer *t, const miras_batch *x, int
   send(t->targets, x->classes, bytes);
   if (x->carry) send(t->rows, x->carry, rows * sizeof *x->carry), there.carry = t->rows;
   if (x->restart) send(t->fresh, x->restart, rows), there.restart = t->fresh;
-  must(miras_cuda_trainer_loss(&t->t, &there, train, t->said, 0) == MIRAS_OK, "run the model");
+  must((is_fast() ? miras_cuda_fast_loss(&t->fast, &there, train, t->said, 0)
+                  : miras_cuda_trainer_loss(&t->t, &there, train, t->said, 0)) == MIRAS_OK,
+       "run the model");
   bring(loss, t->said, sizeof *loss);
   return MIRAS_OK;
 }
 
 static miras_result cuda_trainer_backward(cuda_trainer *t, const miras_batch_grad *g) {
-  return miras_cuda_trainer_backward(&t->t, g, 0);
+  return is_fast() ? miras_cuda_fast_backward(&t->fast, 0)
+                   : miras_cuda_trainer_backward(&t->t, g, 0);
 }
 
 static miras_result cuda_trainer_step(cuda_trainer *t, const miras_adamw_options *o, float rate,
                                       float *norm) {
-  must(miras_cuda_trainer_step(&t->t, o, rate, t->said + 1, 0) == MIRAS_OK, "take a step");
+  must((is_fast() ? miras_cuda_fast_step(&t->fast, o, rate, t->said + 1, 0)
+                  : miras_cuda_trainer_step(&t->t, o, rate, t->said + 1, 0)) == MIRAS_OK,
+       "take a step");
   if (norm) bring(norm, t->said + 1, sizeof *norm);
   return MIRAS_OK;
 }

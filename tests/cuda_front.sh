@@ -13,12 +13,13 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
 failed=0
 PATH="$PATH:$(dirname "$nvcc")"
-[ $# -gt 0 ] || set -- tests/test_cuda*.cpp bench/gpu.cu examples/lm_cuda.cu
+[ $# -gt 0 ] || set -- tests/test_cuda*.cpp bench/gpu.cu bench/gpu_fast.cu \
+  examples/lm_cuda.cu
 for file in "$@"; do
   model=-DMIRAS_NO_MODEL
   case $file in
     *_limits.cpp) continue ;;   # is about the emulation's card
-    *_model.cpp|*_kernels.cpp|*lm_cuda.cu) model= ;;
+    *_model.cpp|*_kernels.cpp|*_fast.cpp|*fast.cu|*lm_cuda.cu) model= ;;
   esac
   # of what nvcc would run: the host's preprocessor, which comes first, and the front end behind it
   # shellcheck disable=SC2086 # the flag may be none

@@ -66,24 +66,25 @@ device_sources() {
     $gcc -x c -fpreprocessed -dD -E -P "$file" 2>/dev/null
   done
   cat tests/cuda_table.sh tests/cuda_table.txt tests/cuda_faults.sh tests/test_cuda_lm.sh
-  cat tests/cuda_front.sh
+  cat tests/cuda_front.sh tests/cuda_fast.sh bench/gpu_fast.cu
   sed -n '/^group=device/,/^group=$/p' tests/table.sh
 }
 device_look
 job 'engines are device code' device 'sh tests/test_device.sh'
 job 'what runs on a device, for nvcc' 'device nvcc' 'sh tests/cuda_front.sh'
 job 'miras_cuda.cuh: registers, stack and spills' 'long nvcc' 'sh tests/cuda_table.sh'
+job 'the fast tier: registers, spills, arguments' 'long nvcc' 'sh tests/cuda_fast.sh'
 cuda='miras_cuda.cuh without a GPU'
 cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
   case $1 in
-    test_cuda_model|test_cuda_kernels|test_cuda_limits) parts= ;;
+    test_cuda_model|test_cuda_kernels|test_cuda_limits|test_cuda_fast) parts= ;;
     test_cuda_segments) parts='-DMIRAS_NO_MODEL -O3' ;;   # the host's half as nvcc -O3 has it
     *) parts=-DMIRAS_NO_MODEL ;;
   esac
   echo "-std=c++11 $fused -ffp-contract=off -DMIRAS_NO_AVX512 $parts tests/$1.cpp"
 }
 cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
-cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits"
+cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits test_cuda_fast"
 for name in $cuda_tests; do
   needs='long g++' rows=
   [ $name = test_cuda ] && [ -z "$longer" ] && needs='all g++' rows='gla gated-deltanet titans'
@@ -103,6 +104,7 @@ for name in $cuda_tests; do
     test_cuda_segments) rows='gated-deltanet' ;;
     test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
     test_cuda_perceptrons) rows='ttt-mlp channels moneta' ;;
+    test_cuda_fast) rows='token deltanet mamba2' ;;
     test_cuda_kernels|test_cuda_limits) continue ;;
   esac
   job "$cuda: races, $name" 'long g++-races' "
@@ -110,8 +112,9 @@ g++ -O1 -g1 -fsanitize=thread -c $(cuda_of $name) -o '$build/$name.races.o' &&
 g++ '$build/$name.races.o' -o '$build/$name.races' -lm && $limit '$build/$name.races' $rows"
 done
 job "$cuda: planted mistakes" 'long g++-races' "FUSED='$fused' $limit sh tests/cuda_faults.sh few"
-for name in test_cuda test_cuda_chunks; do
+for name in test_cuda test_cuda_chunks test_cuda_fast; do
   rows='gla deltanet'
+  [ $name = test_cuda_fast ] && rows='token retnet gated-deltanet'
   [ $name = test_cuda ] && rows='gla sliding-window mesa ttt-mlp titans'
   job "$cuda: address and undefined sanitizers, $name" 'long g++-asan' "
 g++ -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \

@@ -29,7 +29,7 @@ words='bf16 half'                  # this build's blocks are too small; no such 
 [ "$card" ] && words=half
 for word in $words; do
   ./lm_cuda train text --products $word 2>said && { echo "--products $word is taken"; exit 1; }
-  grep -E 'MIRAS_CUDA_THREADS is 32|must be float, bf16x3 or bf16' said || { cat said; exit 1; }
+  grep -E 'MIRAS_CUDA_THREADS is 32|must be float, bf16x3, bf16 or fast' said || { cat said; exit 1; }
 done
 size='--dim 16 --layers 1 --heads 2 --context 16 --batch 2 --threads 1 --chars'
 for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
@@ -49,3 +49,20 @@ for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
   done
   echo "$what: compared"
 done
+# the fast tier: what it has of a model, and the same training nearly
+size='--dim 64 --layers 1 --heads 2 --context 32 --batch 2 --threads 1 --chars --steps 3'
+./lm_cuda train text $size --model gated-deltanet --plan >said || { cat said; exit 1; }
+grep -q '^18 of 18 operations are fast' said || { cat said; exit 1; }
+./lm_cuda train text $size --model titans --plan >said || { cat said; exit 1; }
+grep -q 'reference memory y: its memory is not a matrix' said || { cat said; exit 1; }
+./lm_cuda train text $size --model titans --products fast >said 2>&1 && { cat said; exit 1; }
+grep -q 'layer 0, operation gates' said || { cat said; exit 1; }
+for products in float fast; do
+  ./lm_cuda train text $size --model gated-deltanet --products $products \
+    --out $products.safetensors >said 2>&1 || { cat said; exit 1; }
+  ./lm eval $products.safetensors text >score || exit 1
+  awk '/^one pass/ { print $(NF - 2) }' score >$products.score
+done
+paste float.score fast.score | awk '
+  { print "the fast tier: " $2 " bits a byte, the host\047s products " $1
+    exit $1 / $2 < 0.998 || $1 / $2 > 1.002 }' || exit 1

@@ -1,0 +1,992 @@
+/* test_cuda_fast.cpp: the fast tier of miras_cuda.cuh, emulated or on a card. Every operation of
+ * layers, forward against its formula in double of the same rounded inputs, and back against
+ * differences of that along drawn directions, at sizes around those of tiles and chunks; memories,
+ * and the step for one token, against the recurrence itself. Then whole models against the host:
+ * loss, gradients of each parameter, a step; the same bits once more, and in another batch.
+ *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
+ *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
+ * Rows of models as arguments run only these; ops, token, refusals: those alone. */
+#ifndef __CUDACC__
+  #include "cuda_shim.h"
+#endif
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+#include "calls.h"
+static size_t wide_from = 128;       /* blocks                                                    */
+#define MIRAS__FAST_WIDE wide_from
+#define MIRAS_CUDA_NO_REFERENCE
+#define MIRAS_CUDA_FAST
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "../miras_cuda.cuh"
+#define MIRAS_TEST_DEVICE (1 << 28)
+#include "cuda_device.h"
+#include <stdio.h>
+
+static unsigned failed;
+
+static uint64_t drawn = 7;
+static float draw(float low, float high) {
+  drawn = miras__hash(drawn);
+  return low + (high - low) * (float)(drawn >> 40) / 16777216.0f;
+}
+
+static void *send(const void *p, size_t bytes) {
+  void *to = take(bytes / 4 + 1);
+  STOP_IF(cudaMemcpyAsync(to, p, bytes, cudaMemcpyHostToDevice, 0));
+  return to;
+}
+static void fetch(void *to, const void *from, size_t bytes) {
+  STOP_IF(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, 0));
+  STOP_IF(cudaDeviceSynchronize());
+}
+
+enum { BATCH = 2, MOST = 130, WORDS = 37 };
+/* ---- operations ---- */
+
+/* The numbers of a layer in double: arrays as they lie on the device, the parameters of the model,
+ * the stream's gradient. */
+typedef struct numbers {
+  double *of[MIRAS__ARRAYS], *params;
+} numbers;
+
+static double f_of(int f, double x) {
+  const double s = 1 / (1 + exp(-x));
+  if (f == MIRAS_FN_SILU) return x * s;
+  if (f == MIRAS_FN_SIGMOID) return s;
+  if (f == MIRAS_FN_RELU) return x > 0 ? x : 0;
+  if (f == MIRAS_FN_RELU2) return x > 0 ? x * x : 0;
+  if (f == MIRAS_FN_ELU) return x > 0 ? x + 1 : exp(x);
+  if (f == MIRAS_FN_GELU)
+    return x / 2 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  return f == MIRAS__TANH ? tanh(x) : x;
+}
+static double soft(double x) { return x > 30 ? x : log1p(exp(x)); }
+static double gate_of(const miras__gating *how, double g, double c) {
+  const double s = 1 / (1 + exp(-g));
+  switch (how->form) {
+    case MIRAS__GATE_SOFTPLUS: return how->cap * c * soft(g);
+    case MIRAS__GATE_ROOT: return how->cap * exp(-soft(-g) / 16);
+    case MIRAS__GATE_RATE: return how->cap * exp(-exp(c) * soft(g));
+    case MIRAS__GATE_BOUNDED: return how->cap * exp(-exp(-0.5) * s);
+    case MIRAS__GATE_FLOOR: return how->cap * (1 / (1 + exp(-c)) + (1 - 1 / (1 + exp(-c))) * s);
+    case MIRAS__GATE_STEEP: return exp(-how->cap / (1 + exp(-exp(c) * g)));
+    default: return how->cap * c * s;
+  }
+}
+
+/* A layer on the device, and its model. */
+typedef struct bench {
+  miras_model *m;
+  miras_cuda_fast held;
+  miras__fast *f;
+  miras__fast_layer a;
+} bench;
+
+static const double *param_of(const bench *b, const numbers *x, int id) {
+  return x->params + b->a.layer->first + miras__param_at(&b->a.p->param[id]);
+}
+
+/* The recurrence of a head, token by token. */
+static void memory_in_double(const bench *b, const miras__op *o, const numbers *x) {
+  const miras__program *p = b->a.p;
+  const miras__mixer *m = &p->mixer;
+  const size_t dk = m->dk, dv = m->dv, T = (size_t)b->f->length;
+  double *s = (double *)malloc(dk * dv * sizeof *s), *r = (double *)malloc(dv * sizeof *r);
+  const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
+  const double *gates = m->gated ? x->of[m->gated] : NULL;
+  const size_t ldg = m->gated ? miras__fast_ld(p, m->gated, 0) : 0;
+  if (!s || !r) exit(2);
+  for (size_t seq = 0; seq < (size_t)b->f->batch; seq++)
+    for (size_t h = 0; h < m->heads; h++) {
+      const double *init = param_of(b, x, MIRAS__W_MEMORY) + h * dk * dv;
+      for (size_t i = 0; i < dk * dv; i++) s[i] = init[i];
+      for (size_t t = 0; t < T; t++) {
+        const size_t row = seq * T + t;
+        const size_t key = h / m->group * dk;
+        const double *k = x->of[m->k] + row * miras__fast_ld(p, m->k, 0) + key;
+        const double *q = x->of[o->in[0]] + row * miras__fast_ld(p, o->in[0], 0) + key;
+        const double *v = x->of[m->v] + row * miras__fast_ld(p, m->v, 0) + h * dv;
+        double *y = x->of[o->out] + row * miras__fast_ld(p, o->out, 0) + h * dv;
+        const double a = keep->count ? gates[row * ldg + keep->first + h]
+                                     : (double)b->a.layer->keep[h];
+        const double rate = step->count ? gates[row * ldg + step->first + h]
+                                        : (double)m->plan.d.learning_rate;
+        for (size_t j = 0; j < dv; j++) {
+          r[j] = 0;
+          for (size_t i = 0; m->plan.delta && i < dk; i++) r[j] += s[i * dv + j] * k[i];
+          r[j] = rate * (v[j] - (m->plan.after ? a : 1) * r[j]);
+          y[j] = 0;
+        }
+        for (size_t i = 0; i < dk; i++)
+          for (size_t j = 0; j < dv; j++) {
+            s[i * dv + j] = a * s[i * dv + j] + k[i] * r[j];
+            y[j] += s[i * dv + j] * q[i];
+          }
+      }
+    }
+  free(s), free(r);
+}
+
+/* A row of it, of norms. */
+static void norm_in_double(const bench *b, const miras__op *o, const numbers *x, double *y,
+                           const double *in, const double *u) {
+  const miras__program *p = b->a.p;
+  size_t h, i, n = o->cols;
+  const int head = o->what == MIRAS__OP_HEAD_NORM;
+  const double eps = (double)(head ? p->out_epsilon : o->param ? p->epsilon
+                                                               : p->inner_epsilon);
+  for (h = 0; h < o->heads; h++) {
+    double all = 0, mean = 0;
+    const double *bias = head && p->param[MIRAS__W_OUT_BIAS].rows
+                           ? param_of(b, x, MIRAS__W_OUT_BIAS)
+                         : p->norm && !head && o->param ? param_of(b, x, o->param + 1) : NULL;
+    for (i = 0; bias && i < n; i++) mean += in[h * n + i] / (double)n;
+    for (i = 0; i < n; i++) all += (in[h * n + i] - mean) * (in[h * n + i] - mean);
+    for (i = 0; i < n; i++) {
+      const size_t at = head ? h * n + i : i;
+      double z = (in[h * n + i] - mean) / sqrt(all / (double)n + eps);
+      if (o->param) z *= param_of(b, x, o->param)[at];
+      if (bias) z += bias[at];
+      y[h * n + i] = u ? z * f_of(o->function, u[h * n + i]) : z;
+    }
+  }
+}
+
+/* Of products. */
+static void product_in_double(const bench *b, const miras__op *o, const numbers *x, double *y,
+                              const double *in, const double *u) {
+  const miras__program *p = b->a.p;
+  size_t i, j;
+  switch (o->what) {
+    case MIRAS__OP_TIMES:
+      for (int id = o->param; id; id = p->param[id].next) {
+        const miras__param *w = &p->param[id];
+        double *to = y + (w->column - p->param[o->param].column);
+        for (j = 0; j < w->cols; j++) {
+          to[j] = w->bias ? param_of(b, x, w->bias)[j] : 0;
+          for (i = 0; i < w->rows; i++) to[j] += in[i] * param_of(b, x, id)[i * w->cols + j];
+        }
+      }
+      break;
+    case MIRAS__OP_BRANCH: {
+      const miras__param *w = &p->param[o->param];
+      for (j = 0; j < p->width; j++) {
+        y[j] = in[j] + (w->rows ? w->bias ? param_of(b, x, w->bias)[j] : 0 : u[j]);
+        for (i = 0; i < w->rows; i++) y[j] += u[i] * param_of(b, x, o->param)[i * w->cols + j];
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+/* Of rotary positions, row t. */
+static void rope_in_double(const bench *b, const miras__op *o, const numbers *x, size_t t,
+                           double *y) {
+  const miras__mixer *m = &b->a.p->mixer;
+  const miras__array *r = &b->a.p->array[o->out];
+  const size_t T = (size_t)b->f->length;
+  const size_t ldx = o->in[0] ? miras__fast_ld(b->a.p, o->in[0], 0) : 0;
+  size_t h, i;
+  switch (o->what) {
+    case MIRAS__OP_ANGLES:
+      for (i = 0; i < m->rope.turn / 2; i++) {
+        const double angle = (double)(m->rope.period ? t % T % m->rope.period : t % T) *
+                             pow(m->rope.base, -2.0 * (double)i / (double)m->rope.turn);
+        if (t < T) y[i] = cos(angle), y[m->rope.turn / 2 + i] = sin(angle);
+      }
+      break;
+    case MIRAS__OP_TURN: {
+      const size_t half = m->rope.turn / 2;
+      const double *angle = x->of[o->in[0]] + t % T * ldx;
+      for (h = 0; h < r->heads; h++)
+        for (i = 0; i < half; i++) {
+          double *one = y + h * r->dim + (m->rope.way == 1 ? i : 2 * i);
+          double *two = one + (m->rope.way == 1 ? half : 1), a = *one, c = *two;
+          *one = a * angle[i] - c * angle[half + i];
+          *two = c * angle[i] + a * angle[half + i];
+        }
+      break;
+    }
+    default: break;
+  }
+}
+
+/* What an operation makes, in double. */
+static void in_double(const bench *b, const miras__op *o, const numbers *x) {
+  const miras__program *p = b->a.p;
+  const miras__mixer *m = &p->mixer;
+  const size_t N = b->a.rows, T = (size_t)b->f->length;
+  const size_t ldy = miras__fast_ld(p, o->out, 0);
+  const size_t ldx = o->in[0] ? miras__fast_ld(p, o->in[0], 0) : 0;
+  const size_t ldu = o->in[1] ? miras__fast_ld(p, o->in[1], 0) : 0;
+  const miras__array *r = &p->array[o->out];
+  for (size_t t = 0; t < N; t++) {
+    double *y = x->of[o->out] + t * ldy + o->out_at;
+    const double *in = o->in[0] ? x->of[o->in[0]] + t * ldx + o->in_at[0] : NULL;
+    const double *u = o->in[1] ? x->of[o->in[1]] + t * ldu + o->in_at[1] : NULL;
+    size_t h, i, j, n = o->cols;
+    switch (o->what) {
+      case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM:
+        norm_in_double(b, o, x, y, in, u);
+        break;
+      case MIRAS__OP_GATE: for (i = 0; i < n; i++) y[i] = in[i] * f_of(o->function, u[i]); break;
+      case MIRAS__OP_MULTIPLY: for (i = 0; i < n; i++) y[i] = in[i] * u[i]; break;
+      case MIRAS__OP_RELU2: for (i = 0; i < n; i++) y[i] = f_of(MIRAS_FN_RELU2, in[i]); break;
+      case MIRAS__OP_COPY: for (i = 0; i < n; i++) y[i] = in[i]; break;
+      case MIRAS__OP_SCALE:
+        for (i = 0; i < n; i++) y[i] = (double)p->scales[o->part] * in[i];
+        break;
+      case MIRAS__OP_SQUASH: for (i = 0; i < n; i++) y[i] = f_of(o->function, y[i]); break;
+      case MIRAS__OP_READ: case MIRAS__OP_JOIN:
+        for (i = 0; i < n * o->heads; i++) y[i] = in[i];
+        break;
+      case MIRAS__OP_TIMES: case MIRAS__OP_BRANCH: product_in_double(b, o, x, y, in, u); break;
+      case MIRAS__OP_CONV: {
+        const miras__param *w = &p->param[o->param];
+        const size_t all = (size_t)r->heads * r->dim;
+        for (i = 0; i < all; i++) {
+          double sum = w->rows ? w->bias && p->param[w->bias].rows ? param_of(b, x, w->bias)[i] : 0
+                               : in[i];
+          for (j = 0; j < w->rows; j++)
+            if (t % T + j + 1 >= w->rows)
+              sum += param_of(b, x, o->param)[j * all + i] *
+                     x->of[o->in[0]][(t + j + 1 - w->rows) * ldx + o->in_at[0] + i];
+          y[i] = f_of(o->function, sum);
+        }
+        break;
+      }
+      case MIRAS__OP_LENGTH:
+        for (h = 0; h < r->heads; h++) {
+          double all = 0, by = (double)m->query_scale;
+          const double length = (double)miras__length_by(m, o);
+          for (i = 0; i < n; i++)
+            all += length > 0 ? y[h * n + i] * y[h * n + i] : fabs(y[h * n + i]);
+          if (m->length > 0) by = length / sqrt(all + 1e-6);
+          if (m->length < 0) by = -length / (all > 1e-6 ? all : 1e-6);
+          for (i = 0; i < n; i++) y[h * n + i] *= by;
+        }
+        break;
+      case MIRAS__OP_ANGLES: case MIRAS__OP_TURN: rope_in_double(b, o, x, t, y); break;
+      case MIRAS__OP_GATES:
+        for (int g = 0; g < 2; g++) {
+          const miras__gates *group = &m->gate[g ? MIRAS__STEP : MIRAS__KEEP];
+          const miras__gating how = miras__gating_of(m, group);
+          for (i = 0; i < group->count; i++) {
+            double z = in && group->from + i < m->moving ? in[group->from + i] : 0;
+            z += param_of(b, x, MIRAS__W_GATES_OFFSET)[group->offset + i];
+            if (how.low < how.high) z = fmax(fmin(z, (double)how.high), (double)how.low);
+            y[group->first + i] =
+              gate_of(&how, z, miras__gate_learns(how.form)
+                                 ? param_of(b, x, MIRAS__W_GATES_RATE)[i]
+                                 : (double)m->gate_scale[group->first + i]);
+          }
+        }
+        break;
+      case MIRAS__OP_SKIP:
+        for (i = 0; i < m->value; i++)
+          y[i] += param_of(b, x, o->param)[o->function ? i : i / m->dv] * in[i];
+        break;
+      default: break;
+    }
+  }
+  if (o->what == MIRAS__OP_MEMORY) memory_in_double(b, o, x);
+}
+
+/* Numbers to the device and back, as it holds them: floats or bfloat16. */
+static void put(void *to, const double *x, size_t n, int wide) {
+  static float floats[1 << 18];
+  uint16_t *halves = (uint16_t *)(void *)floats;
+  if (n > sizeof floats / 4) exit(2);
+  for (size_t i = 0; i < n; i++) {
+    const float v = (float)x[i];
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    if (wide) floats[i] = v;
+    else halves[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+  STOP_IF(cudaMemcpyAsync(to, floats, n * (wide ? 4 : 2), cudaMemcpyHostToDevice, 0));
+  STOP_IF(cudaDeviceSynchronize());
+}
+static void get(double *to, const void *from, size_t n, int wide) {
+  static float floats[1 << 18];
+  const uint16_t *halves = (const uint16_t *)(void *)floats;
+  if (n > sizeof floats / 4) exit(2);
+  fetch(floats, from, n * (wide ? 4 : 2));
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t bits = (uint32_t)halves[i] << 16;
+    float v;
+    memcpy(&v, &bits, 4);
+    to[i] = (double)(wide ? floats[i] : v);
+  }
+}
+static double rounded(double x) {    /* to eight digits */
+  int e;
+  const double digits = frexp(x, &e);
+  return ldexp(rint(ldexp(digits, 8)), e - 8);
+}
+
+static size_t floats_of(const bench *b, int i, int grad) {
+  return b->a.rows * miras__fast_ld(b->a.p, i, grad);
+}
+static double *doubles(size_t n) {
+  double *p = (double *)calloc(n + 1, sizeof *p);
+  if (!p) exit(2);
+  return p;
+}
+
+/* sum of d y: of what an operation, and the one behind it that is done with it, make of x. */
+static double weighed(const bench *b, const miras__op *o, const miras__op *also, const numbers *x,
+                      const double *d) {
+  const miras__program *p = b->a.p;
+  const size_t ld = miras__fast_ld(p, o->out, 0), n = floats_of(b, o->out, 0);
+  double *kept = doubles(n), all = 0;
+  memcpy(kept, x->of[o->out], n * sizeof *kept);
+  in_double(b, o, x);
+  if (also) in_double(b, also, x);
+  for (size_t t = 0; t < b->a.rows; t++)
+    for (size_t i = 0; i < ld; i++) all += d[t * ld + i] * x->of[o->out][t * ld + i];
+  memcpy(x->of[o->out], kept, n * sizeof *kept);
+  free(kept);
+  return all;
+}
+
+static int lies_in_place(int what) {
+  return what == MIRAS__OP_SQUASH || what == MIRAS__OP_TURN || what == MIRAS__OP_LENGTH ||
+         what == MIRAS__OP_SKIP;
+}
+
+/* An operation on trial, with the one behind it that it does as well, or NULL: the numbers before
+ * it, what lay where its gradients come, dy of its result, and what it reads. */
+typedef struct trial {
+  const bench *b;
+  const miras__op *o, *also;
+  const char *name;
+  numbers x, d;
+  double *dy, *ds;
+  int reads[MIRAS__INS + 1], n;
+} trial;
+
+static unsigned checked;
+static double most_off;
+
+static int is_in_stream(const trial *t, int i) {
+  return t->o->what == MIRAS__OP_NORM && i == t->o->in[0];
+}
+
+/* Draw all arrays, here and on the device: gates as memories take them. */
+static void trial_begin(trial *t) {
+  const bench *b = t->b;
+  const miras__program *p = b->a.p;
+  const miras__gates *keep = &p->mixer.gate[MIRAS__KEEP];
+  const int memory = t->o->what == MIRAS__OP_MEMORY;
+  for (int i = 1; i < p->arrays; i++) {
+    const size_t all = floats_of(b, i, 0);
+    const int wide = miras__fast_is_wide(p, i);
+    t->x.of[i] = doubles(all);
+    for (size_t e = 0; e < all; e++) {
+      const size_t col = e % miras__fast_ld(p, i, 0);
+      const float v = draw(-1, 1);
+      const int decay = col >= keep->first && col < keep->first + keep->count;
+      t->x.of[i][e] = i == p->mixer.gated ? (double)(decay ? 0.9f + 0.1f * v : 0.5f + 0.4f * v)
+                      : wide ? (double)v : rounded((double)v * (memory ? 0.25 : 1));
+    }
+    put(miras__fast_value(&b->a, i), t->x.of[i], all, wide);
+  }
+  for (int j = 0; j < p->ops && t->o->what == MIRAS__OP_TURN; j++)
+    if (p->op[j].what == MIRAS__OP_ANGLES) {
+      in_double(b, &p->op[j], &t->x);
+      put(miras__fast_value(&b->a, p->op[j].out), t->x.of[p->op[j].out],
+          floats_of(b, p->op[j].out, 0), 1);
+    }
+  t->x.params = doubles(b->m->param_count);
+  for (size_t e = 0; e < b->m->param_count; e++) t->x.params[e] = (double)b->m->params[e];
+}
+
+/* Forward: how far what it made is from its formula. */
+static void trial_forward(trial *t) {
+  const bench *b = t->b;
+  const miras__op *o = t->o;
+  const miras__program *p = b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const size_t ld = miras__fast_ld(p, o->out, 0), all = b->a.rows * ld;
+  double *got = doubles(all), *base = doubles(all), *y = t->x.of[o->out], off = 0, size = 0;
+  miras__fast_run(&b->a, o, 0);
+  get(got, miras__fast_value(&b->a, o->out), all, miras__fast_is_wide(p, o->out));
+  memcpy(base, y, all * sizeof *base);
+  in_double(b, o, &t->x);
+  if (t->also) in_double(b, t->also, &t->x);
+  for (size_t e = 0; e < all; e++) {
+    if (e % ld >= (size_t)r->heads * r->dim && o->out != MIRAS__Y) continue;
+    if (o->what == MIRAS__OP_ANGLES && e / ld >= (size_t)b->f->length) continue;
+    off += (got[e] - y[e]) * (got[e] - y[e]), size += y[e] * y[e];
+  }
+  off = sqrt(off / (size > 0 ? size : 1));
+  if (off > most_off) most_off = off;
+  if (!(off < (o->what == MIRAS__OP_MEMORY ? 0.012 : 0.005)) || b->f->failed) {
+    printf("%s, %d tokens: %s %s is off by %.1e\n", t->name, b->f->length,
+           miras__ops[o->what].word, r->name, off);
+    failed++;
+  }
+  memcpy(y, base, all * sizeof *base);
+  free(base), free(got);
+}
+
+/* The gradient of the result, of columns that the operation makes alone; and what lies where those
+ * of what it reads will come. */
+static void trial_gradients(trial *t) {
+  const bench *b = t->b;
+  const miras__op *o = t->o;
+  const miras__program *p = b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const int branch = o->what == MIRAS__OP_BRANCH, gates = o->out == p->mixer.gated && o->out;
+  const size_t ld = miras__fast_ld(p, o->out, 0), ldd = miras__fast_ld(p, o->out, 1);
+  const size_t rows = b->a.rows, width = miras__fast_width(b->f);
+  const size_t group = r->by_head ? r->grad_heads / r->heads : 1;
+  const int some = o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_CONV ||
+                   lies_in_place(o->what);
+  const size_t from = some ? o->out_at : 0;
+  const size_t to = !some ? (size_t)-1
+                    : from + (o->what == MIRAS__OP_CONV || r->by_head ? (size_t)r->heads * r->dim
+                                                                       : o->cols);
+  double *all = doubles(rows * ldd);
+  t->ds = doubles(rows * width), t->dy = doubles(rows * ld);
+  for (size_t e = 0; e < rows * width; e++) t->ds[e] = rounded((double)draw(-1, 1));
+  put(b->f->ds, t->ds, rows * width, 0);
+  STOP_IF(cudaMemsetAsync(b->f->grads, 0, b->m->param_count * 4, 0));
+  for (size_t row = 0; row < rows; row++) {
+    for (size_t h = 0; h < (size_t)r->heads * group; h++)
+      for (size_t e = 0; e < r->dim; e++) {
+        const size_t at = h / group * r->dim + e;
+        const double v = gates ? (double)draw(-1, 1) : rounded((double)draw(-1, 1));
+        if (at < from || at >= to) continue;
+        all[row * ldd + h * r->dim + e] = v;
+        if (!branch) t->dy[row * ld + at] += v;
+      }
+    for (size_t e = 0; branch && e < p->width; e++) t->dy[row * ld + e] = t->ds[row * width + e];
+  }
+  if (!branch && o->out != MIRAS__Y)
+    put(miras__fast_grad(&b->a, o->out), all, rows * ldd, gates);
+  free(all);
+  for (int i = 0; i < MIRAS__INS; i++) {
+    int known = !o->in[i] || (branch && i != 1) || o->what == MIRAS__OP_TURN ||
+                o->what == MIRAS__OP_LENGTH;
+    for (int j = 0; j < t->n; j++) known |= t->reads[j] == o->in[i];
+    if (!known) t->reads[t->n++] = o->in[i];
+  }
+  if (lies_in_place(o->what) && o->what != MIRAS__OP_SKIP) t->reads[t->n++] = o->out;
+  for (int j = 0; j < t->n; j++) {
+    const int of = t->reads[j];
+    const size_t n = floats_of(b, of, 1);
+    if (of == o->out || is_in_stream(t, of)) continue;
+    t->d.of[of] = doubles(n);
+    for (size_t e = 0; e < n; e++) t->d.of[of][e] = rounded((double)draw(-1, 1));
+    put(miras__fast_grad(&b->a, of), t->d.of[of], n, of == p->mixer.gated);
+  }
+}
+
+/* Does the operation read column `at` of an array, or change it where it lies? */
+static int reads_column(const trial *t, int of, size_t at) {
+  const miras__op *o = t->o;
+  const miras__program *p = t->b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const miras__gates *k = &p->mixer.gate[MIRAS__KEEP], *s = &p->mixer.gate[MIRAS__STEP];
+  if (o->what == MIRAS__OP_GATES) return at < p->mixer.moving;
+  if (o->what == MIRAS__OP_MEMORY)
+    return of != p->mixer.gated || (at >= k->first && at < k->first + k->count) ||
+           (at >= s->first && at < s->first + s->count);
+  if (of == o->out) return r->by_head || (at >= o->out_at && at < o->out_at + o->cols);
+  for (int i = 0; i < 3; i++) {
+    const size_t cols = o->what == MIRAS__OP_TIMES    ? p->param[o->param].rows
+                        : o->what == MIRAS__OP_BRANCH ? p->array[of].dim
+                        : o->what == MIRAS__OP_CONV   ? (size_t)r->heads * r->dim
+                        : o->what == MIRAS__OP_SKIP   ? p->mixer.value
+                                                      : (size_t)o->cols * o->heads;
+    if (o->in[i] == of && at >= o->in_at[i] && at < o->in_at[i] + cols) return 1;
+  }
+  return 0;
+}
+
+/* The gradient of the array's column `at` in a row, of all heads that share it, less what lay there
+ * where the adjoint adds. */
+static double gradient_of(const trial *t, int of, const double *g, size_t row, size_t at) {
+  const miras__op *o = t->o;
+  const miras__program *p = t->b->a.p;
+  const miras__array *a = &p->array[of];
+  const size_t group = a->by_head ? a->grad_heads / a->heads : 1;
+  const size_t dim = a->by_head ? a->dim : 1;
+  const size_t ld = is_in_stream(t, of) ? miras__fast_width(t->b->f) : miras__fast_ld(p, of, 1);
+  double all = 0;
+  for (size_t k = 0; k < group; k++) {
+    const size_t place = row * ld + (at / dim * group + k) * dim + at % dim;
+    int adds = o->what == MIRAS__OP_SKIP && of != o->out;
+    for (int i = 0; i < 3; i++)
+      adds |= of != o->out && t->d.of[of] && o->in[i] == of && (o->adds >> i & 1) &&
+              (o->what != MIRAS__OP_GATE || at >= o->in_at[i]);
+    all += g[place];
+    if (is_in_stream(t, of)) all -= t->ds[place];
+    else if (adds) all -= t->d.of[of][place];
+  }
+  return all;
+}
+
+/* Along a drawn direction of an array (of < 0: of the parameters) with gradients g. */
+static void trial_along(trial *t, int of, const double *g) {
+  const bench *b = t->b;
+  const miras__program *p = b->a.p;
+  const int memory = t->o->what == MIRAS__OP_MEMORY;
+  const size_t rows = b->a.rows, ld = of < 0 ? 0 : miras__fast_ld(p, of, 0);
+  const size_t n = of < 0 ? b->m->param_count : rows * ld;
+  const size_t cols = of < 0 ? 0 : of == MIRAS__X || of == MIRAS__Y
+                                     ? p->width : (size_t)p->array[of].heads * p->array[of].dim;
+  const double eps = 1e-4;
+  double *const to = of < 0 ? t->x.params : t->x.of[of], *v = doubles(n);
+  double found = 0, scale = 0, up, down, off;
+  for (size_t e = 0; e < n; e++) {
+    double one;
+    if (of >= 0 && (e % ld >= cols || !reads_column(t, of, e % ld))) continue;
+    one = of < 0 ? g[e] : gradient_of(t, of, g, e / ld, e % ld);
+    v[e] = (double)draw(-1, 1);
+    found += v[e] * one, scale += v[e] * v[e] * one * one;
+  }
+  for (size_t e = 0; e < n; e++) to[e] += eps * v[e];
+  up = weighed(b, t->o, t->also, &t->x, t->dy);
+  for (size_t e = 0; e < n; e++) to[e] -= 2 * eps * v[e];
+  down = weighed(b, t->o, t->also, &t->x, t->dy);
+  for (size_t e = 0; e < n; e++) to[e] += eps * v[e];
+  up = (up - down) / (2 * eps);
+  off = fabs(up - found) / (sqrt(scale) + 1e-6);
+  if (off > most_off) most_off = off;
+  if (off > (memory ? 0.06 : 0.03) && fabs(up - found) > 1e-6) {
+    printf("%s, %d tokens: %s %s: gradient of %s along a direction is %g, should be %g\n", t->name,
+           b->f->length, miras__ops[t->o->what].word, p->array[t->o->out].name,
+           of < 0 ? "parameters" : p->array[of].name[0] ? p->array[of].name : "the stream", found,
+           up);
+    failed++;
+  }
+  free(v);
+}
+
+/* Operation o, forward against in_double and back against differences along drawn directions. What
+ * differs is rounding: of factors, of what lies between, and of results, 2^-9 of their size. */
+static void operation(const bench *b, const miras__op *o, const char *name) {
+  const miras__program *p = b->a.p;
+  trial t;
+  if (o->what == MIRAS__OP_TAIL ||
+      (o->what == MIRAS__OP_LENGTH && miras__fast_conv_before(p, o)))
+    return;
+  checked++;
+  memset(&t, 0, sizeof t);
+  t.b = b, t.o = o, t.name = name;
+  t.also = o->what == MIRAS__OP_CONV ? miras__fast_length_of(p, o) : NULL;
+  trial_begin(&t);
+  trial_forward(&t);
+  if (o->what != MIRAS__OP_ANGLES) {
+    trial_gradients(&t);
+    if (t.also) miras__fast_run(&b->a, t.also, 1);
+    miras__fast_run(&b->a, o, 1);
+    for (int j = 0; j <= t.n; j++) {                /* the last one: parameters                   */
+      const int of = j < t.n ? t.reads[j] : -1, stream = of >= 0 && is_in_stream(&t, of);
+      const size_t n = of < 0 ? b->m->param_count
+                       : stream ? b->a.rows * miras__fast_width(b->f) : floats_of(b, of, 1);
+      double *g = doubles(n);
+      get(g, of < 0 ? (const void *)b->f->grads : stream ? (const void *)b->f->ds
+                                                         : miras__fast_grad(&b->a, of),
+          n, of < 0 || of == p->mixer.gated);
+      for (int way = 0; way < 2; way++) trial_along(&t, of, g);
+      free(g);
+    }
+  }
+  for (int i = 0; i < MIRAS__ARRAYS; i++) free(t.x.of[i]), free(t.d.of[i]);
+  free(t.x.params), free(t.dy), free(t.ds);
+}
+
+/* Every operation of the layer that a row of the table has, in texts of so many tokens. */
+typedef struct op_case {
+  const char *name;
+  miras_preset preset;
+  int dk, dv, heads, qk_heads, width;
+  void (*change)(miras_layer_desc *d);
+} op_case;
+
+static void operations(const op_case *c, int length) {
+  miras_model_desc d;
+  miras_trainer_desc td;
+  char why[256];
+  bench b;
+  size_t bytes;
+  int i;
+  if (miras_model_preset(&d, c->preset, 1) != MIRAS_OK) exit(2);
+  d.width = c->width, d.vocab = WORDS;
+  d.layer[0].memory.heads = c->heads;
+  d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
+  d.layer[0].mixer.qk_heads = c->qk_heads;
+  if (c->change) c->change(&d.layer[0]);
+  b.m = miras_model_open(&d, NULL, why, sizeof why);
+  memset(&td, 0, sizeof td);
+  td.batch = 2, td.context = length;
+  bytes = b.m ? miras_cuda_fast_size(b.m, &td, why, sizeof why) : 0;
+  if (!bytes) {
+    printf("%s: %s\n", c->name, why);
+    failed++;
+    return;
+  }
+  drawn = 5;
+  for (i = 0; i < b.m->view_count; i++)
+    for (size_t j = 0; j < b.m->views[i].count; j++)
+      b.m->params[b.m->views[i].offset + j] =
+        (float)rounded((double)b.m->params[b.m->views[i].offset + j] + (double)draw(-0.2f, 0.2f));
+  take_back();
+  STOP_IF(miras_cuda_fast_init(&b.held, b.m, &td, take(bytes / 4 + 64), bytes, 0) != MIRAS_OK);
+  b.f = miras__fast_of(&b.held);
+  b.f->batch = 2, b.f->length = length;
+  b.a = miras__fast_layer_of(b.f, 0);
+  for (i = 0; i < b.a.p->ops; i++) {
+    operation(&b, &b.a.p->op[i], c->name);
+    if (b.a.p->op[i].what != MIRAS__OP_MEMORY || c->dk < 64 || c->dv < 64) continue;
+    wide_from = 1;
+    operation(&b, &b.a.p->op[i], c->name);
+    wide_from = 128;
+  }
+  miras_close(b.m);
+}
+
+static void layer_norms(miras_layer_desc *d) {
+  d->mixer.out_norm = MIRAS_NORM_LAYER;
+  d->mixer.conv_bias = 1;
+  d->mixer.out_gate = MIRAS_FN_GELU;
+}
+static void relu2(miras_layer_desc *d) {
+  d->mlp.act = MIRAS_FN_RELU2;
+  d->mixer.qk_map = MIRAS_QK_MAP_L1;
+  d->mixer.out_gate = MIRAS_FN_SIGMOID;
+  d->mixer.decay_form = MIRAS_DECAY_FORM_BOUNDED;
+}
+static void floors(miras_layer_desc *d) {
+  d->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
+  d->mixer.out_gate_first = 1;
+}
+static void roots(miras_layer_desc *d) {
+  d->mixer.decay_form = MIRAS_DECAY_FORM_ROOT;
+  d->mixer.qk_act = MIRAS_FN_ELU;
+}
+
+static void bounds(miras_layer_desc *d) { d->mixer.dt_min = 0.4f, d->mixer.dt_max = 0.8f; }
+
+static const op_case op_cases[] = {
+  {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 40, NULL},
+  {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 32, NULL},
+  {"deltanet", MIRAS_PRESET_DELTANET, 64, 64, 1, 0, 32, NULL},
+  {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 4, 2, 32, NULL},
+  {"128", MIRAS_PRESET_GATED_DELTANET, 128, 64, 1, 0, 32, layer_norms},
+  {"relu2", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, relu2},
+  {"floors", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, floors},
+  {"roots", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, roots},
+  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, NULL},
+  {"bounds", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, bounds}
+};
+static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
+
+/* ---- one token ---- */
+
+static void token(int key_dim, int value_dim, int heads, int key_heads, int delta,
+                  int decay_first) {
+  enum { TEXTS = 2, STEPS = 3 };
+  const size_t dk = (size_t)key_dim, dv = (size_t)value_dim, all = (size_t)(TEXTS * heads);
+  const size_t keys = (size_t)(TEXTS * key_heads) * dk, values = all * dv;
+  double *s = doubles(all * dv * dk), *q = doubles(keys), *k = doubles(keys), *v = doubles(values);
+  double *gates = doubles(2 * all), *y = doubles(values), *got = doubles(all * dv * dk);
+  double off = 0, size = 0;
+  miras_cuda_fast_row x;
+  take_back();
+  memset(&x, 0, sizeof x);
+  x.state = take(all * dv * dk);
+  x.query = (uint16_t *)(void *)take(keys), x.key = (uint16_t *)(void *)take(keys);
+  x.value = (uint16_t *)(void *)take(values), x.answer = (uint16_t *)(void *)take(values);
+  x.keep = take(all), x.step = take(all);
+  x.batch = TEXTS, x.heads = heads, x.key_heads = key_heads, x.key_dim = key_dim;
+  x.value_dim = value_dim, x.delta = delta, x.decay_first = decay_first;
+  for (size_t i = 0; i < all * dv * dk; i++) s[i] = (double)draw(-1, 1);
+  put(x.state, s, all * dv * dk, 1);
+  for (int t = 0; t < STEPS; t++) {
+    for (size_t i = 0; i < keys; i++) q[i] = rounded((double)draw(-1, 1));
+    for (size_t i = 0; i < keys; i++) k[i] = rounded((double)draw(-0.3f, 0.3f));
+    for (size_t i = 0; i < values; i++) v[i] = rounded((double)draw(-1, 1));
+    for (size_t i = 0; i < 2 * all; i++) gates[i] = (double)draw(0.5f, 1);
+    put((void *)(uintptr_t)x.query, q, keys, 0), put((void *)(uintptr_t)x.key, k, keys, 0);
+    put((void *)(uintptr_t)x.value, v, values, 0);
+    put((void *)(uintptr_t)x.keep, gates, all, 1);
+    put((void *)(uintptr_t)x.step, gates + all, all, 1);
+    STOP_IF(miras_cuda_fast_token(&x, 0) != MIRAS_OK);
+    for (size_t i = 0; i < all; i++)
+      for (size_t j = 0; j < dv; j++) {
+        const size_t group = (size_t)(heads / key_heads);
+        const size_t all_heads = (size_t)heads, text = i / all_heads * (size_t)key_heads;
+        const size_t head = (text + i % all_heads / group) * dk;
+        double *row = s + (i * dv + j) * dk, e = 0, sum = 0;
+        for (size_t l = 0; delta && l < dk; l++) e += row[l] * k[head + l];
+        e = gates[all + i] * (v[i * dv + j] - (decay_first ? gates[i] : 1) * e);
+        for (size_t l = 0; l < dk; l++) {
+          row[l] = (double)(float)gates[i] * row[l] + e * k[head + l];
+          sum += row[l] * q[head + l];
+        }
+        y[i * dv + j] = sum;
+      }
+    get(got, x.answer, values, 0);
+    for (size_t i = 0; i < values; i++)
+      off += (got[i] - y[i]) * (got[i] - y[i]), size += y[i] * y[i];
+  }
+  get(got, x.state, all * dv * dk, 1);
+  off = sqrt(off / size);
+  if (!(off < 4e-3))
+    printf("a token of %d x %d is off by %.1e\n", key_dim, value_dim, off), failed++;
+  for (size_t i = off = size = 0; i < all * dv * dk; i++)
+    off += (got[i] - s[i]) * (got[i] - s[i]), size += s[i] * s[i];
+  off = sqrt(off / size);
+  if (!(off < 1e-6))
+    printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
+  free(s), free(q), free(k), free(v), free(gates), free(y), free(got);
+}
+
+/* ---- whole models ---- */
+
+/* Of two vectors: the cosine, and how far their lengths are apart. */
+static double cosine(const float *a, const float *b, size_t n, double *length) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < n; i++) {
+    ab += (double)a[i] * (double)b[i];
+    aa += (double)a[i] * (double)a[i], bb += (double)b[i] * (double)b[i];
+  }
+  *length = aa > 0 ? sqrt(bb / aa) : bb > 0 ? 2 : 1;
+  return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : aa > 0 || bb > 0 ? 0 : 1;
+}
+
+/* What a call has made of a model: loss, norm, gradients, and parameters behind a step. */
+typedef struct model_made {
+  float loss, norm;
+  float *grads, *params;
+  uint16_t *last;                    /* of the first text, what the head reads                    */
+} model_made;
+
+static int run_fast(miras_model *m, const int32_t *tokens, int batch, int length, model_made *to) {
+  const size_t n = (size_t)(batch * length);
+  miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
+  miras_cuda_fast f;
+  miras_trainer_desc d;
+  miras_batch x;
+  size_t bytes, count;
+  char why[256];
+  float *said;
+  memset(&d, 0, sizeof d);
+  memset(&x, 0, sizeof x);
+  d.batch = batch, d.context = MOST;
+  bytes = miras_cuda_fast_size(m, &d, why, sizeof why);
+  if (!bytes) return printf("refused: %s\n", why), 0;
+  take_back();
+  said = take(2);
+  if (miras_cuda_fast_init(&f, m, &d, take(bytes / 4 + 64), bytes, 0) != MIRAS_OK)
+    return puts("does not begin"), 0;
+  x.batch = batch, x.length = length;
+  x.tokens = (const int32_t *)send(tokens, n * 4);
+  x.classes = (const int32_t *)send(tokens + n, n * 4);
+  if (miras_cuda_fast_loss(&f, &x, 1, said, 0) != MIRAS_OK ||
+      miras_cuda_fast_backward(&f, 0) != MIRAS_OK)
+    return puts("does not run"), 0;
+  (void)miras_cuda_fast_params(&f, &count);
+  to->grads = (float *)malloc(count * 4), to->params = (float *)malloc(count * 4);
+  if (!to->grads || !to->params) exit(2);
+  fetch(to->grads, miras_cuda_fast_grads(&f, NULL), count * 4);
+  to->last = (uint16_t *)malloc((size_t)length * 64 * 2);
+  if (!to->last) exit(2);
+  fetch(to->last, miras__fast_of(&f)->last, (size_t)length * 64 * 2);
+  if (miras_cuda_fast_step(&f, &o, 0.01f, said + 1, 0) != MIRAS_OK) return puts("no step"), 0;
+  fetch(to->params, miras_cuda_fast_params(&f, NULL), count * 4);
+  fetch(&to->loss, said, 4);
+  fetch(&to->norm, said + 1, 4);
+  return 1;
+}
+
+typedef struct model_case {
+  const char *name;
+  miras_preset preset;
+  int dk, dv, heads, qk_heads, length, mlp, tied_norm;
+  float dropout;
+} model_case;
+
+/* Gradients of each parameter beside the host's: the least cosine, and how far lengths are off. */
+static void compare_views(const miras_model *m, const float *grads, const model_made *once,
+                          double *worst, double *far) {
+  double length;
+  size_t i;
+  for (i = 0; i < (size_t)m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    const double is = cosine(grads + v->offset, once->grads + v->offset, v->count,
+                             &length);
+    double size = 0;
+    for (size_t j = 0; j < v->count; j++)
+      size += (double)once->grads[v->offset + j] * (double)once->grads[v->offset + j];
+    size = sqrt(size);               /* small ones are what cancels: the whole counts             */
+    if (size > 0.01 * (double)once->norm && is < *worst) *worst = is;
+    if (size > 0.01 * (double)once->norm && fabs(length - 1) > *far)
+      *far = fabs(length - 1);
+    if (size > 0.01 * (double)once->norm && (is < 0.99 || fabs(length - 1) > 0.06)) {
+      printf("\n  %s: cosine %.5f, length %.4f", v->name, is, length);
+      failed++;
+    }
+  }
+}
+
+static void model(const model_case *c) {
+  static int32_t tokens[2 * BATCH * MOST], one[2 * MOST];
+  const size_t n = (size_t)(BATCH * c->length);
+  miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
+  miras_model_desc d;
+  miras_trainer_desc td;
+  miras_model *m;
+  miras_trainer *t;
+  miras_batch x;
+  model_made once, again, alone;
+  char why[256];
+  float loss, *params, norm;
+  double worst = 1, length, far = 0, apart = 0, whole;
+  size_t count, i;
+  if (miras_model_preset(&d, c->preset, 2) != MIRAS_OK) exit(2);
+  d.width = 64, d.vocab = WORDS, d.dropout = c->dropout;
+  d.layer[0].memory.heads = c->heads;
+  d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
+  d.layer[0].mixer.qk_heads = c->qk_heads;
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  if (!m) {
+    printf("%s: %s\n", c->name, why);
+    failed++;
+    return;
+  }
+  params = miras_model_params(m, &count);
+  drawn = 11;
+  for (i = 0; i < (size_t)m->view_count; i++)
+    for (size_t j = 0; j < m->views[i].count; j++)
+      params[m->views[i].offset + j] += draw(-0.1f, 0.1f);
+  for (i = 0; i < 2 * n; i++) tokens[i] = (int32_t)(draw(0, 0.999f) * draw(0, 1) * WORDS);
+  tokens[n + 3] = -1;
+  memset(&td, 0, sizeof td);
+  memset(&x, 0, sizeof x);
+  td.batch = BATCH, td.context = MOST;
+  t = miras_trainer_open(m, &td, NULL, why, sizeof why);
+  if (!t) exit(2);
+  for (i = 0; i < (size_t)c->length; i++) one[i] = tokens[i], one[c->length + i] = tokens[n + i];
+  wide_from = 1;
+  if (!run_fast(m, one, 1, c->length, &alone)) exit(2);
+  wide_from = 128;
+  if (!run_fast(m, tokens, BATCH, c->length, &once) ||
+      !run_fast(m, tokens, BATCH, c->length, &again)) {
+    printf("%s\n", c->name);
+    failed++;
+    return;
+  }
+  x.batch = BATCH, x.length = c->length, x.tokens = tokens, x.classes = tokens + n;
+  if (miras_trainer_loss(t, &x, 1, &loss) != MIRAS_OK ||
+      miras_trainer_backward(t, NULL) != MIRAS_OK)
+    exit(2);
+  printf("%-20s %3d x %3d, %d of %d heads, %3d tokens: loss %.5f, host %.5f", c->name, c->dk, c->dv,
+         c->qk_heads ? c->qk_heads : c->heads, c->heads, c->length, (double)once.loss,
+         (double)loss);
+  if (!(fabs((double)once.loss - (double)loss) < 0.01 * (double)loss)) {
+    printf(" DIFFERS");
+    failed++;
+  }
+  compare_views(m, miras_trainer_grads(t), &once, &worst, &far);
+  whole = cosine(miras_trainer_grads(t), once.grads, count, &length);
+  if (whole < 0.998 || fabs(length - 1) > 0.02) {
+    printf("\n  all of it: cosine %.5f, length %.4f", whole, length);
+    failed++;
+  }
+  (void)miras_trainer_step(t, &o, 0.01f, &norm);
+  for (i = 0; i < count; i++) {      /* Adam's is as large as the rate: signs may differ          */
+    const double step = fabs((double)m->params[i] - (double)once.params[i]);
+    if (step > apart) apart = step;
+  }
+  if (!(apart < 0.021)) {
+    printf("\n  a step ends %.4f apart", apart);
+    failed++;
+  }
+  if (memcmp(once.grads, again.grads, count * 4) || memcmp(once.params, again.params, count * 4)) {
+    printf("\n  other bits the second time");
+    failed++;
+  }
+  if (!(c->dropout > 0) && memcmp(once.last, alone.last, (size_t)c->length * 64 * 2)) {
+    printf("\n  other bits of a text in another batch");
+    failed++;
+  }
+  if (fabs((double)once.norm - (double)norm) > 0.02 * (double)norm) {
+    printf("\n  norm %g, host %g", (double)once.norm, (double)norm);
+    failed++;
+  }
+  printf("; cosine %.5f, of each >= %.5f, lengths within %.4f\n", whole, worst, far);
+  free(once.grads), free(once.params), free(once.last);
+  free(again.grads), free(again.params), free(again.last);
+  free(alone.grads), free(alone.params), free(alone.last);
+  miras_close(t);
+  miras_close(m);
+}
+
+/* What is not run here is refused by a sentence that says what it is. */
+static void refused(miras_preset preset, int carried, const char *says) {
+  miras_model_desc d;
+  miras_trainer_desc td;
+  miras_model *m;
+  char why[256] = "";
+  if (miras_model_preset(&d, preset, 1) != MIRAS_OK) exit(2);
+  d.width = 64, d.vocab = WORDS;
+  d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  memset(&td, 0, sizeof td);
+  td.context = 8, td.carried = carried;
+  if (m && !miras_cuda_fast_size(m, &td, why, sizeof why) && strstr(why, says)) {
+    miras_close(m);
+    return;
+  }
+  printf("a refusal says \"%s\", not \"%s\"\n", why, says);
+  failed++;
+  miras_close(m);
+}
+static void refusals(void) {
+  refused(MIRAS_PRESET_KDA, 0, "memory y: its decays are one number per channel");
+  refused(MIRAS_PRESET_RWKV7, 0, "shift");
+  refused(MIRAS_PRESET_TTT_MLP, 0, "memory y: its memory is not a matrix that is linear");
+  refused(MIRAS_PRESET_DELTAPRODUCT, 0, "operation ");
+  refused(MIRAS_PRESET_LONGHORN, 0, "memory y: ");
+  refused(MIRAS_PRESET_GATED_DELTANET, 3, "carried is 3");
+}
+
+static const model_case models[] = {
+  {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 65, 1, 0, 0},
+  {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 1, 0, 0},
+  {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 1, 0, 0},
+  {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 1, 0, 0.1f},
+  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 1, 0, 0}
+};
+
+int main(int argc, char **argv) {
+  const unsigned cases = sizeof op_cases / sizeof *op_cases;
+  const unsigned sizes = sizeof lengths / sizeof *lengths;
+  if (!device_ready()) {
+    puts("skipped: there is no device");
+    return 77;
+  }
+  if (argc < 2 || asked(argc, argv, "ops")) {
+    for (unsigned i = 0; i < cases; i++)         /* each at two sizes: all in turn */
+      for (unsigned j = i % 4; j < sizes; j += 4) operations(&op_cases[i], lengths[j]);
+    printf("%u operations, off by up to %.4f of their size\n", checked, most_off);
+  }
+  if (argc < 2 || asked(argc, argv, "token")) {
+    token(32, 64, 2, 1, 1, 1);
+    token(64, 48, 1, 1, 0, 0);
+    token(128, 64, 2, 2, 1, 0);
+  }
+  if (argc < 2 || asked(argc, argv, "refusals")) refusals();
+  for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
+    if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
+  printf("%u wrong\n", failed);
+  if (shim_findings()) printf("%u races\n", shim_findings());
+  return failed || shim_findings();
+}
