@@ -2571,10 +2571,12 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              among them; layers as text (program); rows of vectors (inputs and outputs,
              miras_batch); training apart from running (miras_trainer), of some parameters alone
              (only), past matrices that are not float, with adapters beside them; a head that
-             learns while it runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
-             normalized steps, decays of entries); cross entropy in groups. Names are the field's
-             own words: files have them from version 7 on, and older ones are read no more, which a
-             build of 0.3.0 loads and saves anew. The presets signals and categories have outlier
+             learns while it runs (adapt); parts of states by name; more rows (recursive least
+             squares, Muon, normalized steps, decays of entries); cross entropy in groups. Names are
+             the field's own words: files have them from version 7 on, and older ones are read no
+             more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and q8 and q4
+             files are used where they lie (miras_model_open_from); sums, ledgers and rewards of
+             memories (room @81). The presets signals and categories have outlier
              and ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to
              0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;

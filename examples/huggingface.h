@@ -56,9 +56,10 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
 /* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
- * seed and resets may differ, and it may have adapters, which stay as they are. All is checked first, and then read piece by piece: when a disk fails
- * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. Room is allocated as to describe
- * it, and for 32 columns of the highest matrix. */
+ * seed and resets may differ, and it may have adapters, which stay as they are. All is checked
+ * first, and then read piece by piece: when a disk fails meanwhile, m holds a mixture, which
+ * MIRAS_ERR_IO says. Room is allocated as to describe it, and for 32 columns of the highest
+ * matrix. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
