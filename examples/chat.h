@@ -1,7 +1,7 @@
 /* chat.h: what the programs that run language models share, run.c, openai.c and tune.c, which
  * include it behind miras.h, huggingface.h, tokenizer.h, gguf.h and adapters.h, with their name as
  * PROGRAM: vocabularies, options, models, templates of talks, draws, and texts that end an
- * answer. */
+ * answer, which CHAT_NO_ANSWERS leaves out. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -475,6 +475,7 @@ static miras_model *open_model(const source *o, const miras_model_desc *given, i
   return m;
 }
 
+#ifndef CHAT_NO_ANSWERS
 /* ---- a text on its way out ------------------------------------------------------------------- */
 
 enum { MOST_ENDS = 18 };
@@ -588,6 +589,8 @@ static int32_t draw(const drawing *d, const tokens *seen, uint64_t position, con
   }
   return miras_sampler_sample(&sampling, logits, vocab);
 }
+
+#endif
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
@@ -728,10 +731,12 @@ static int chat_open(chat *c, const source *o, const miras_tokenizer *t) {
   return form != NULL;
 }
 
+#ifndef CHAT_NO_ANSWERS
 /* The token that ends an answer; -1: a text does, form->end. */
 static int32_t chat_end(const chat *c) {
   return c->t ? miras_tokenizer_find(c->t, c->form->end, strlen(c->form->end)) : -1;
 }
+#endif
 
 static void chat_add(chat *c, const char *text, size_t n) {
   if (n > c->room - c->count) {

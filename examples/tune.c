@@ -42,6 +42,7 @@
 #define MIRAS_ADAPTERS_IMPLEMENTATION
 #include "adapters.h"
 #define PROGRAM "tune"
+#define CHAT_NO_ANSWERS
 #include "chat.h"
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -88,7 +88,7 @@ static miras_model *tiny_model(miras_preset kind) {
 }
 
 static miras_trainer *open_trainer(miras_model *m, int streams) {
-  miras_trainer_desc d = { BATCH, LENGTH, 0, 0, NULL };
+  miras_trainer_desc d = { BATCH, LENGTH, 0, 0, NULL, NULL };
   miras_trainer *t;
   d.carried = streams;
   t = miras_trainer_open(m, &d, NULL, NULL, 0);
