@@ -2109,7 +2109,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
 
    WHAT IT DOES NOT DO
      - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
-       floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
+       floats: bf16, f16, q8 and q4 are how a model that only runs may hold its matrices
      - of published layers the presets and those that examples/huggingface.h opens; for the
        other rows of the table only what their memory is, in the layer above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
@@ -3474,7 +3474,7 @@ static const miras__field miras__fields[] = {
    "adapter.rank"},
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
-   "float bf16 f16 q8", ""},
+   "float bf16 f16 q8 q4", ""},
 #endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -5306,6 +5306,9 @@ typedef struct miras__kernels miras__kernels;
     size_t rows))                                                                                 \
   X(LAYER, void, widen_times, (int mode, float *C, size_t ldc, miras__matrix A,                   \
     const miras__packed *B, size_t M, size_t N, size_t K))                                        \
+  X(LAYER, void, narrow_ends, (float *ends, const float *x))                                      \
+  X(LAYER, void, narrow_steps, (float *x, float *error, const float *scale, const float *least,   \
+    float from, float end))                                                                       \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim, size_t turn))                                 \
   X(LAYER, void, gates_fwd, (const miras__gating *how, float *y, float *g, size_t ld,             \
@@ -5558,6 +5561,8 @@ struct miras__kernels {
 #define miras__widen_panels MIRAS__IN_SET(miras__widen_panels)
 #define miras__widen_narrow MIRAS__IN_SET(miras__widen_narrow)
 #define miras__widen_times MIRAS__IN_SET(miras__widen_times)
+#define miras__narrow_ends MIRAS__SHARED(miras__narrow_ends)
+#define miras__narrow_steps MIRAS__SHARED(miras__narrow_steps)
 #define miras__rotary MIRAS__SHARED(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
@@ -10372,9 +10377,9 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t acro
       else y[j] = form == MIRAS_WEIGHTS_BF16 ? V_BF16(q + 2 * j) : V_F16(q + 2 * j);
 }
 #endif
-#define K_ACROSS 0                 /* columns of panels that are widened in registers             */
+#define K_WIDENS 0                 /* are panels of 64 columns widened in registers?              */
 #else
-#define K_ACROSS MIRAS__ACROSS
+#define K_WIDENS 1
 
 /* What the numbers of a brick are made with: scales, and of q4 least numbers behind them. */
 MIRAS__ALWAYS void miras__widen_scales(int form, float *scale, const unsigned char *x,
@@ -10474,9 +10479,9 @@ static void miras__widen_narrow(int mode, float *C, size_t ldc, miras__matrix A,
  * registers. */
 static void miras__widen_times(int mode, float *C, size_t ldc, miras__matrix A,
                                const miras__packed *B, size_t M, size_t N, size_t K) {
-#if K_ACROSS
+#if K_WIDENS
 #define K_FORM(form) miras__widen_panels(form, mode, C, ldc, A, B, M, N, K)
-  if (B->across < K_ACROSS) miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
+  if (B->across < MIRAS__ACROSS) miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
   else if (B->form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
   else if (B->form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
   else if (B->form == MIRAS_WEIGHTS_Q8) K_FORM(MIRAS_WEIGHTS_Q8);
@@ -10486,7 +10491,49 @@ static void miras__widen_times(int mode, float *C, size_t ldc, miras__matrix A,
   miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
 #endif
 }
-#undef K_ACROSS
+#undef K_WIDENS
+
+#ifndef MIRAS__SHARES
+/* ends [3, 32] of the columns of x [32, 32]: the least number, the largest one, and 0, or NaN where
+ * one is not finite. */
+static void miras__narrow_ends(float *ends, const float *x) {
+  size_t r, c;
+  for (c = 0; c < MIRAS__BRICK; c += V_W, x += V_W, ends += V_W) {
+    vf least = V_LOAD(x), most = least, bad = V_ZERO();
+    for (r = 0; r < 32 * MIRAS__BRICK; r += 32) {
+      const vf is = V_LOAD(x + r);
+      least = V_MIN(is, least), most = V_MAX(is, most);
+      bad = V_FMA(is, V_ZERO(), bad);
+    }
+    V_STORE(ends, least);
+    V_STORE(ends + 32, most);
+    V_STORE(ends + 64, bad);
+  }
+}
+
+/* How many steps of its column's scale each number of x [32, 32] is from the least one on, to the
+ * nearest of from..end; NaN is one of them. Without error x becomes that; else error [32] becomes
+ * the sums of squares of what that leaves. */
+static void miras__narrow_steps(float *x, float *error, const float *scale, const float *least,
+                                float from, float end) {
+  size_t r, c;
+  for (c = 0; c < MIRAS__BRICK; c += V_W) {
+    const vf by = V_LOAD(scale + c), low = V_LOAD(least + c), size = V_ABS(by);
+    const vf per = V_SELECT(V_LT(V_ZERO(), size), V_DIV(V_SET1(1), by), V_ZERO());
+    vf sum = V_ZERO();
+    for (r = c; r < 32 * MIRAS__BRICK; r += 32) {
+      const vf is = V_LOAD(x + r);
+      vf n = V_MUL(V_SUB(is, low), per), off;
+      n = V_MAX(n, V_SET1(from));
+      n = V_ROUND(V_MIN(n, V_SET1(end)));
+      off = V_SUB(V_FMA(n, by, low), is);
+      sum = V_FMA(off, off, sum);
+      if (!error) V_STORE(x + r, n);
+    }
+    if (error) V_STORE(error + c, sum);
+  }
+}
+#endif
 
 /* s = a f(b); s may be a. */
 static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, size_t lda,
@@ -27387,117 +27434,83 @@ static float miras__from_half(unsigned h) {
   return x;
 }
 
-/* A half of a brick's columns that is being narrowed: its numbers [32, 32], row by row, and what
- * they become: multiples of a scale from a least number on. */
-typedef struct miras__narrowing {
+/* What 32 columns of 32 numbers become multiples of, and from which number on. */
+typedef struct miras__grid {
   float scale[32], least[32], error[32];
-  unsigned char q[32 * 32];
-} miras__narrowing;
+} miras__grid;
 
-/* Round numbers to `from`..`from` + 15 or to -127..127 steps from the least one on, column by
- * column; and the sums of squared errors. The additions round to the nearest whole number, and NaN to one of them. */
-static void miras__narrow_steps(miras__narrowing *to, const float *x, float from, float end) {
-  float by[32];
-  size_t r, c;
+/* Those of x [32, 32]. around -1: of q8, whose largest number is 127 steps from 0. Else of q4: 0, 15
+ * steps from the least number to the largest; 1, around 0, with the number that is largest in size 8
+ * steps away. */
+static void miras__grid_of(miras__grid *to, const float *x, int around) {
+  float ends[3 * 32];
+  size_t c;
+  miras__kernels_best()->narrow_ends(ends, x);
   for (c = 0; c < 32; c++) {
-    by[c] = to->scale[c] > 0 || to->scale[c] < 0 ? 1 / to->scale[c] : 0;
-    to->error[c] = 0;
+    const float least = ends[c], most = ends[32 + c], bad = ends[64 + c];
+    const float far = -least > most ? least : most;
+    const float scale = around < 0 ? fabsf(far) / 127 : around ? far / -8 : (most - least) / 15;
+    to->scale[c] = miras__from_half(miras__to_half(scale + bad));
+    to->least[c] = around < 0 ? 0 : around ? -8 * to->scale[c] : least + bad;
+    to->least[c] = miras__from_half(miras__to_half(to->least[c]));
   }
-  for (r = 0; r < 32; r++, x += 32)
-    for (c = 0; c < 32; c++) {
-      float q = (x[c] - to->least[c]) * by[c], d;
-      q = q > from ? q : from;
-      q = q < end ? q : end;
-      q = (q + 12582912.0f) - 12582912.0f;
-      d = to->least[c] + to->scale[c] * q - x[c];
-      to->error[c] += d * d;
-      to->q[r * 32 + c] = (unsigned char)(signed char)q;
-    }
 }
 
-/* The scales of q8: the largest number is 127 steps. */
-static void miras__narrow_eight(miras__narrowing *to, const float *x) {
-  float bad[32] = {0};
-  size_t r, c;
-  for (c = 0; c < 32; c++) to->scale[c] = to->least[c] = 0;
-  for (r = 0; r < 32; r++)
-    for (c = 0; c < 32; c++) {
-      const float size = fabsf(x[r * 32 + c]);
-      to->scale[c] = size > to->scale[c] ? size : to->scale[c];
-      bad[c] += x[r * 32 + c] * 0;
-    }
+/* Of a block of q4 rounded in two ways the better one is kept; numbers that ggml has as q4_0 or q4_1
+ * come out as they are. */
+static void miras__grid_four(miras__grid *to, float *x) {
+  const miras__kernels *k = miras__kernels_best();
+  miras__grid other;
+  size_t c;
+  miras__grid_of(to, x, 0);
+  miras__grid_of(&other, x, 1);
+  k->narrow_steps(x, to->error, to->scale, to->least, 0, 15);
+  k->narrow_steps(x, other.error, other.scale, other.least, 0, 15);
   for (c = 0; c < 32; c++)
-    to->scale[c] = miras__from_half(miras__to_half(to->scale[c] / 127 + bad[c]));
-}
-
-/* Those of q4: from the smallest number to the largest, or around 0, with the number that is
- * largest in size 8 steps away. */
-static void miras__narrow_four(miras__narrowing *to, const float *x, int around) {
-  float most[32], bad[32] = {0};
-  size_t r, c;
-  for (c = 0; c < 32; c++) most[c] = to->least[c] = x[c];
-  for (r = 0; r < 32; r++)
-    for (c = 0; c < 32; c++) {
-      const float is = x[r * 32 + c];
-      most[c] = is > most[c] ? is : most[c];
-      to->least[c] = is < to->least[c] ? is : to->least[c];
-      bad[c] += is * 0;
-    }
-  for (c = 0; c < 32; c++) {
-    const float least = to->least[c], all = (most[c] - least) / 15 + bad[c];
-    const float far = (-least > most[c] ? least : most[c]) / -8 + bad[c];
-    to->scale[c] = miras__from_half(miras__to_half(around ? far : all));
-    to->least[c] =
-      miras__from_half(miras__to_half(around ? -8 * to->scale[c] : least + bad[c]));
-  }
+    if (other.error[c] < to->error[c]) to->scale[c] = other.scale[c], to->least[c] = other.least[c];
 }
 
 /* Round x [32, 32], numbers from a multiple of 32 rows and of 32 columns on, to columns col..end - 1
- * of a matrix, which lie among these. x must have the rows that the matrix has. In a block of q8 or
- * q4 with a NaN or an infinity, or a number whose scale half precision does not hold, the scale is
- * none that is finite, and all of the block is NaN to who reads it. Blocks of q4 are rounded in two
- * ways, of which the better one is kept; numbers that ggml has as q4_0 or q4_1 come out as they
- * are. */
+ * of a matrix, which lie among these. x has the rows that the matrix has, and is used up. In a block
+ * of q8 or q4 with a NaN or an infinity, or a number whose scale half precision does not hold, the
+ * scale is none that is finite, and all of the block is NaN to who reads it. */
 static void miras__narrow(const miras__packed *m, size_t row, size_t col, size_t end, float *x) {
   const size_t across = m->across, half = across / 2, each = miras__brick_row(m->form, across);
   const size_t rows = miras__least(m->rows - row, 32), high = m->rows > 16 ? 32 : 16;
+  const int four = m->form == MIRAS_WEIGHTS_Q4;
   unsigned char *brick = (unsigned char *)(uintptr_t)miras__brick_of(m, row, col);
-  miras__narrowing to, other;
+  miras__grid to;
   size_t r;
   for (r = rows; r < 32; r++) memcpy(x + r * 32, x, 32 * sizeof *x);   /* they change no scale   */
-  if (m->form == MIRAS_WEIGHTS_Q8) {
-    miras__narrow_eight(&to, x);
-    miras__narrow_steps(&to, x, -127, 127);
-  } else if (m->form == MIRAS_WEIGHTS_Q4) {
-    miras__narrow_four(&to, x, 0);
-    miras__narrow_steps(&to, x, 0, 15);
-    miras__narrow_four(&other, x, 1);
-    miras__narrow_steps(&other, x, 0, 15);
-  }
+  if (four) miras__grid_four(&to, x);
+  else if (m->form == MIRAS_WEIGHTS_Q8) miras__grid_of(&to, x, -1);
+  if (m->form >= MIRAS_WEIGHTS_Q8)
+    miras__kernels_best()->narrow_steps(x, NULL, to.scale, to.least, four ? 0 : -127,
+                                        four ? 15 : 127);
   for (; col < end; col++) {
-    const size_t c = col % across, at = col % 32;
-    const miras__narrowing *from =
-      m->form == MIRAS_WEIGHTS_Q4 && other.error[at] < to.error[at] ? &other : &to;
+    const size_t c = col % across;
+    const float *from = x + col % 32;
     unsigned char *q = brick + miras__brick_head(m->form, across);
+    float scale;
     uint16_t word;
     if (m->form < MIRAS_WEIGHTS_Q8) {
       for (r = 0; r < high; r++, q += each) {
-        const uint32_t bits = (uint32_t)miras__real_bits(x[r * 32 + at]);
+        const uint32_t bits = (uint32_t)miras__real_bits(from[r * 32]);
         const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
-        word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(x[r * 32 + at])
+        word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(from[r * 32])
                           : (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : more >> 16);
         memcpy(q + 2 * c, &word, sizeof word);
       }
       continue;
     }
-    word = (uint16_t)miras__to_half(from->scale[at]);
+    scale = to.scale[col % 32];
+    word = (uint16_t)miras__to_half(scale);
     memcpy(brick + 2 * c, &word, sizeof word);
-    word = (uint16_t)miras__to_half(from->least[at]);
-    if (m->form == MIRAS_WEIGHTS_Q4) memcpy(brick + 2 * (across + c), &word, sizeof word);
+    word = (uint16_t)miras__to_half(to.least[col % 32]);
+    if (four) memcpy(brick + 2 * (across + c), &word, sizeof word);
     for (r = 0; r < high; r++, q += each) {
-      const float none = from->scale[at] - from->scale[at];      /* NaN where it is not finite  */
-      const unsigned is = none != 0 ? 0 : from->q[r * 32 + at];
-      if (m->form == MIRAS_WEIGHTS_Q8) q[c] = (unsigned char)is;
+      const unsigned is = fabsf(scale) <= FLT_MAX ? (unsigned)(int)from[r * 32] : 0;
+      if (!four) q[c] = (unsigned char)is;
       else if (c < half) q[c] = (unsigned char)((q[c] & 0xf0) | is);
       else q[c - half] = (unsigned char)((q[c - half] & 15) | is << 4);
     }

@@ -2496,6 +2496,74 @@ static void test_weights(void **state) {
   finish();
 }
 
+/* A file of q8 or q4 is used where it lies, if it begins at a multiple of 64 bytes, and nothing
+ * writes into it; else, and in other forms, matrices are copied. */
+static void test_weights_in_place(void **state) {
+  (void)state;
+  start();
+  for (int form = 0; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int held = 0; held < MIRAS_WEIGHTS_COUNT; held++)
+      for (int apart = 0; apart < 2; apart++) {
+        const int place = form == held && form >= MIRAS_WEIGHTS_Q8 && !apart;
+        miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4), said;
+        miras_model *m = open_model(&d, "model"), *there, *copy;
+        miras_result result;
+        unsigned char *room, *bytes, *same;
+        size_t n, whole;
+        char why[200] = "";
+        float *a, *b, x[4] = {1, 2, 3, 4};
+        int count;
+        void *file = model_file(m, &whole);
+        d.weights = (miras_weights)form;
+        miras_close(m);
+        m = open_model(&d, "packed model");
+        assert_int_equal(miras_load_from(m, file, whole, NULL, 0), MIRAS_OK);
+        n = miras_save_to(m, NULL, 0);
+        room = (unsigned char *)malloc(n + 128);
+        same = (unsigned char *)malloc(n);
+        assert_non_null(room);
+        assert_non_null(same);
+        bytes = room + (64 - (uintptr_t)room % 64) + 16 * apart;
+        assert_int_equal(miras_save_to(m, bytes, n), n);
+        memcpy(same, bytes, n);
+        memset(&said, 0, sizeof said);
+        assert_int_equal(miras_model_desc_from(&said, bytes, n), MIRAS_OK);
+        assert_int_equal(said.weights, form);
+        d.weights = (miras_weights)held;
+        copy = miras_model_open_from(bytes, n, 0, &d, NULL, &result, why, sizeof why);
+        if (!copy) fail_msg("%s", why);
+        there = miras_model_open_from(bytes, n, 1, &d, NULL, &result, why, sizeof why);
+        if (!there) fail_msg("%s", why);
+        assert_int_equal(result, MIRAS_OK);
+        random_state = 12;
+        draw_text(20);
+        a = told(copy, 20), b = told(there, 20);
+        if (memcmp(a, b, 20 * VOCAB * sizeof *a) != 0)
+          failed("weights %d of %d: in place the model says something else", held, form);
+        for (const miras_view *v = miras_model_views(there, &count); count--; v++)
+          assert_int_equal(miras_model_view_write(there, v, 0, 1, 0, 1, x),
+                           place && v->weight_decay ? MIRAS_ERR_STATE : MIRAS_OK);
+        why[0] = 0;
+        result = miras_load_from(there, file, whole, why, sizeof why);
+        assert_int_equal(result, place ? MIRAS_ERR_STATE : MIRAS_OK);
+        if (place) assert_non_null(strstr(why, "bytes of the caller's"));
+        assert_memory_equal(bytes, same, n);
+        if (!apart && !held) {   /* a wrong checksum is what one call alone looks at */
+          bytes[n - 1] ^= 1;
+          assert_null(miras_model_open_from(bytes, n, 0, &d, NULL, &result, why, sizeof why));
+          assert_int_equal(result, MIRAS_ERR_FORMAT);
+          bytes[n - 1] ^= 1;
+          assert_null(miras_model_open_from(bytes, n / 2, 1, &d, NULL, &result, why, sizeof why));
+          assert_int_equal(result, MIRAS_ERR_FORMAT);
+          assert_null(miras_model_open_from(NULL, n, 1, &d, NULL, &result, why, sizeof why));
+          assert_int_equal(result, MIRAS_ERR_ARGUMENT);
+        }
+        miras_close(m), miras_close(there), miras_close(copy);
+        free(a), free(b), free(room), free(same), free(file);
+      }
+  finish();
+}
+
 /* What is not meant is refused. */
 static void test_weights_refused(void **state) {
   miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4);
@@ -3420,6 +3488,7 @@ int main(void) {
     cmocka_unit_test(test_weights_damaged), cmocka_unit_test(test_view_parts),
     cmocka_unit_test(test_layers_of_pattern),
     cmocka_unit_test(test_weights),
+    cmocka_unit_test(test_weights_in_place),
     cmocka_unit_test(test_weights_refused), cmocka_unit_test(test_many_words),
     cmocka_unit_test(test_dropout),
     cmocka_unit_test(test_refusals),
