@@ -17,6 +17,10 @@
        #define MIRAS_CUDA_IMPLEMENTATION
        #include "miras_cuda.cuh"
 
+   What is told from here on is the reference tier. MIRAS_CUDA_FAST adds a fast one, for training
+   some models in bfloat16, which has a part of its own below; MIRAS_CUDA_NO_REFERENCE leaves this
+   one out.
+
    A memory begins on the host, where it is made, read from a file, or set. Its device half lies in
    memory that the caller gives; all calls are queued in the caller's stream and allocate nothing.
    Those between _init and _copy wait for nothing and may be captured in a graph; these two wait
@@ -9232,9 +9236,6 @@ __device__ static inline void miras__get8(float x[8], const float *p) {
   x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
   x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
 }
-__device__ static inline void miras__put8(float *p, const float x[8]) {
-  for (int i = 0; i < 8; i++) p[i] = x[i];
-}
 
 __device__ static inline float miras__logistic(float x) { return 1 / (1 + expf(-x)); }
 __device__ static inline float miras__softened(float x) {   /* log(1 + exp x) */
@@ -9722,15 +9723,14 @@ enum {
   MIRAS__MAP_F,                      /* y = f(x)                                                  */
   MIRAS__MAP_F_BACK,                 /* y = d f'(x)                                               */
   MIRAS__MAP_SQUASH_BACK,            /* y = d times the slope where f made x: of tanh, sigmoid    */
-  MIRAS__MAP_SKIP,                   /* y = x + w u, w of columns or (per > 0) of `per` of them   */
-  MIRAS__MAP_WIDE                    /* y = from, of floats                                       */
+  MIRAS__MAP_SKIP                    /* y = x + w u, w of columns or (per > 0) of `per` of them   */
 };
 typedef struct miras__fast_map {
   const bf16 *x, *u, *d;
   bf16 *y, *z;
-  const float *w, *from;
+  const float *w;
   float scale;
-  unsigned ldx, ldu, ldd, ldy, ldz, ld_from, per, eights;
+  unsigned ldx, ldu, ldd, ldy, ldz, per, eights;
   size_t items;
   int what, function, adds, adds_z;
 } miras__fast_map;
@@ -9744,7 +9744,6 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast
   if (a.x) miras__get8(x, a.x + row * a.ldx + c);
   if (a.u) miras__get8(u, a.u + row * a.ldu + c);
   if (a.d) miras__get8(d, a.d + row * a.ldd + c);
-  if (a.from) miras__get8(x, a.from + row * a.ld_from + c);
   for (e = 0; e < 8; e++)
     switch (a.what) {
       case MIRAS__MAP_COPY: x[e] *= a.scale; break;

@@ -29,7 +29,8 @@ words='bf16 half'                  # this build's blocks are too small; no such 
 [ "$card" ] && words=half
 for word in $words; do
   ./lm_cuda train text --products $word 2>said && { echo "--products $word is taken"; exit 1; }
-  grep -E 'MIRAS_CUDA_THREADS is 32|must be float, bf16x3, bf16 or fast' said || { cat said; exit 1; }
+  grep -E 'MIRAS_CUDA_THREADS is 32|must be float, bf16x3, bf16 or fast' said ||
+    { cat said; exit 1; }
 done
 size='--dim 16 --layers 1 --heads 2 --context 16 --batch 2 --threads 1 --chars'
 for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
