@@ -91,6 +91,7 @@
    @78 Model                               patterns of layers, sizes, initial values
    @79 Training                            loss, gradients, AdamW, schedule
    @80 Sessions                            one sequence, token by token; sampling
+   @81 Memory algebra                      merge, take out, explain, forget, reward
    @82 Thread pool                         POSIX threads, when asked for
    @84 Bytes and text                      checksums, little-endian words, JSON
    @85 Files                               safetensors; states of memories and sessions
@@ -803,6 +804,30 @@ typedef struct miras_rope {
   int interleaved;         /* 1: entries 2i and 2i + 1 turn together instead                     */
 } miras_rope;
 
+/* How angles of attention are scaled, for texts longer than those of the training before. With r
+ * the turns that a pair of entries makes within `context` tokens, each position turns it by its
+ * angle times s + (1 - s) / factor. */
+typedef enum miras_rope_scaling_type {
+  MIRAS_ROPE_SCALING_NONE,     /* s = 1                                                          */
+  MIRAS_ROPE_SCALING_LINEAR,   /* s = 0                                 (Chen et al. 2023)       */
+  MIRAS_ROPE_SCALING_LLAMA3,   /* s from 0 to 1 as r goes from low_ to high_frequency_factor     */
+  MIRAS_ROPE_SCALING_YARN,     /* s from 1 to 0 in equal steps from pair to pair: from where r is
+                                  high_frequency_factor, rounded down to a pair, to where it is
+                                  low_frequency_factor, rounded up      (Peng et al. 2023)       */
+  MIRAS_ROPE_SCALING_TYPE_COUNT
+} miras_rope_scaling_type;
+
+typedef struct miras_rope_scaling {
+  miras_rope_scaling_type type;
+  float factor;            /* 1..1e6; 0 -> 1                                                     */
+  int context;             /* types llama3, yarn: tokens of the training before, 1..2^30;
+                              0 -> 8192                                                          */
+  float low_frequency_factor;  /* the same types: turns, 1e-6..1e6, below the other; 0 -> 1      */
+  float high_frequency_factor; /* likewise; 0 -> 4, of yarn 32 (its beta_slow and beta_fast)     */
+  float attention_factor;  /* yarn: turned queries and keys are times this, 1e-3..1e3;
+                              0 -> 1 + ln(factor) / 10                                           */
+} miras_rope_scaling;
+
 /* How a model makes a learned decay gate alpha from the number g of its projection. */
 typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                        */
@@ -877,10 +902,11 @@ typedef struct miras_mixer_desc {
                               the token's values, all heads side by side, as their convolution and
                               activation have left them, and not from the layer's normed input, by
                               one matrix (Mamba's x_proj); queries and keys then go through neither
-                              of those themselves                                                */
-  float from_values_epsilon; /* 0, or epsilon, up to 1, of the RMS norm without gains that queries,
-                              keys and what gates are made of go through then, each by itself
-                              (FalconMamba)                                                      */
+                              of those themselves. 2: each of the three goes through an RMS norm
+                              with a gain then (Jamba)                                           */
+  float from_values_epsilon; /* from_values 1: 0, or epsilon, up to 1, of the RMS norm without gains
+                              that queries, keys and what gates are made of go through then, each
+                              by itself (FalconMamba)                                            */
   int qk_heads;            /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -937,6 +963,7 @@ typedef struct miras_attention_desc {
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
                               mac the tokens of a segment, a multiple of memory.chunk            */
   miras_rope rope;         /* queries and keys turn by their positions                           */
+  miras_rope_scaling rope_scaling; /* by angles that are scaled                                  */
   int qk_norm;             /* 1: queries and keys go through an RMS norm per head first; 2: of all
                               heads together                                                     */
   int out_gate;            /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
@@ -1055,16 +1082,20 @@ typedef struct miras_row {
   int classes, values;     /* targets: of categories; of all else but raw                        */
 } miras_row;
 
-/* How a model that only runs holds its matrices. A product with one of them gives the bits of
- * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
- * convolutions, initial memories, what sessions hold, every sum. */
+/* How a model holds matrices that training does not move. A product with one of them gives the bits
+ * of MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates'
+ * offsets, convolutions, initial memories, what sessions hold, every sum. */
 typedef enum miras_weights {
-  MIRAS_WEIGHTS_FLOAT,     /* 32 bits; the only ones that can be trained                         */
+  MIRAS_WEIGHTS_FLOAT,     /* 32 bits; the only ones that training moves                         */
   MIRAS_WEIGHTS_BF16,      /* the upper 16 bits of a float, to nearest, halfway to even          */
   MIRAS_WEIGHTS_F16,       /* IEEE half precision: 11 bits of precision; 65520 and more become
                               infinite                                                           */
-  MIRAS_WEIGHTS_Q8,        /* 32 neighbours of a row share a scale of half precision, by which
-                              whole numbers -127..127 are multiplied: 8.5 bits each              */
+  MIRAS_WEIGHTS_Q8,        /* 32 neighbours along the sum of a product share a scale of half
+                              precision, by which whole numbers -127..127 are multiplied: 8.5
+                              bits each                                                          */
+  MIRAS_WEIGHTS_Q4,        /* such neighbours share a least number too, to which the scale times
+                              0..15 is added: 5 bits each. The embedding, inputs and the head are
+                              held q8                                                            */
   MIRAS_WEIGHTS_COUNT
 } miras_weights;
 
@@ -1087,6 +1118,16 @@ typedef struct miras_adapt_desc {
                               0 -> 0.5                                                           */
 } miras_adapt_desc;
 
+/* Adapters (Hu et al. 2021): beside y = x W of a layer's matrix, y += scale / rank (x A) B, with A
+ * [inputs, rank], which is drawn, and B [rank, outputs], which begins as zeros. They are float
+ * whatever W is, so that they can be trained where it cannot. A view of them has the name of the
+ * matrix with .adapter_a or .adapter_b behind it. Not on a device. */
+typedef struct miras_adapter_desc {
+  int rank;                /* 0: there are none; up to 1024                                      */
+  float scale;             /* alpha, 1e-6..1e6; 0: as rank, so that nothing is multiplied        */
+  float dropout;           /* 0..0.9, on the x that A reads, training only                       */
+} miras_adapter_desc;
+
 /* A whole model. Fill it with miras_model_preset. */
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_MAX_LAYER_KINDS];   /* those that the pattern does not name are
@@ -1100,6 +1141,10 @@ typedef struct miras_model_desc {
   char outputs[MIRAS_PATTERN_SIZE]; /* what a row is answered: likewise of miras_output_type,
                               "category 3 5, huber 2 at 0.5 times 0.1", where `times` weighs its
                               loss; empty: the next token, "category vocab"                      */
+  char adapters[MIRAS_PATTERN_SIZE]; /* of adapter.rank: which matrices of layers have one, by
+                              patterns as of miras_model_train_only, each of which must match one.
+                              Names are those of views with * for the layer's number: "*.q.weight"
+                              is that of all layers. Experts have none. Empty: all               */
   int vocab;               /* tokens there are, 2..2^24; 0 where inputs and outputs say it all   */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
@@ -1110,25 +1155,30 @@ typedef struct miras_model_desc {
   miras_norm norm;         /* of blocks and before the head                                      */
   int embed_norm;          /* 1: one behind the embedding too                                    */
   miras_adapt_desc adapt;  /* what goes on being learned                                         */
+  miras_adapter_desc adapter;      /* what is trained beside matrices                             */
   float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
                               refused, also when a file asks for it; 0: no limit                 */
-  miras_weights weights;   /* how matrices are held; but for MIRAS_WEIGHTS_FLOAT the model cannot be
-                              trained, and its matrices are zeros until a file is loaded         */
+  miras_weights weights;   /* how matrices are held; but for MIRAS_WEIGHTS_FLOAT they are not
+                              trained, and are zeros until a file is loaded                      */
   const char *program;     /* NULL, or texts by which layers go instead of the ones that their types
                               have (LAYERS AS TEXT in room @07); read while a model is made, which
                               has its own copy                                                   */
 } miras_model_desc;
 
-/* What the training of a model needs: room and workers. Nothing here changes a bit of it; what does
- * is the model's, and in its files. */
+/* What the training of a model needs: room and workers, and what it is of. Nothing else here
+ * changes a bit of it; what does is the model's, and in its files. */
 typedef struct miras_trainer_desc {
   int batch;               /* most sequences of a step, 1..65536; 0 -> 1                         */
   int context;             /* longest sequence of a step, 1..2^24; no default                    */
   int carried;             /* states that miras_batch.carry names, 0..2^20; saved with a trainer */
   uint64_t limit;          /* most bytes that the trainer may take; 0: no limit                  */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
+  const char *only;        /* patterns as of miras_model_train_only: what it moves, which must be
+                              held as float; NULL: all that is. Gradients and moments are of that
+                              alone, and nothing is spent on those of other matrices. Read while a
+                              trainer is made, which has its own copy                            */
 } miras_trainer_desc;
 
 /* One named parameter inside the flat block, or a part of a memory (miras_memory_part). */
@@ -1138,8 +1188,11 @@ typedef struct miras_view {
   size_t count;            /* in floats: the product of shape                                    */
   int rank;                /* 1..3                                                               */
   int shape[3];            /* row-major, outermost first; unused entries are 1                   */
-  int weight_decay;        /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
+  int weight_decay;        /* 1 when weight decay applies: matrices, not adapters, gains, biases,
+                              offsets                                                            */
   int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
+  int turned;              /* 1: a product sums along its rows (embedding, inputs, head), 0: along
+                              its columns                                                        */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETENTION_LQ the first size of its entries over that of
                               weights                                                            */
@@ -1180,6 +1233,15 @@ typedef struct miras_model miras_model;
 typedef struct miras_trainer miras_trainer;
 typedef struct miras_session miras_session;
 typedef struct miras_server miras_server;
+typedef struct miras_ledger miras_ledger;
+
+/* A write in a ledger (miras_ledger_get). */
+typedef struct miras_ledger_entry {
+  uint64_t number;         /* which of all writes of the ledger, from 0 on; it stays what it is  */
+  uint64_t when;           /* as miras_ledger_write was told                                     */
+  const float *key, *value;   /* as there; they lie in the ledger, until it changes              */
+  float surprise;          /* then, before the write                                             */
+} miras_ledger_entry;
 
 /* What many running texts are worked on in. Nothing here changes a bit of them. */
 typedef struct miras_server_desc {
@@ -1438,6 +1500,89 @@ MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position);
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
 
+/* ---- memory algebra (ALGEBRA in room @05) ---- */
+
+/* States as sums. `start` and `other` are copies of miras_memory_state, of a memory with m's
+ * descriptor and parameters, aligned as floats are. After miras_memory_merge m holds what a memory
+ * does that went on from start, took all that m has learned since, then all that the other has:
+ * to rounding, other + alpha^n (m - start), n the other's writes since. After
+ * miras_memory_difference it holds what one does that began at its initial memory and took what m
+ * has learned since: m - alpha^n (start - initial), n m's writes. Of memories whose state is a sum
+ * of what was written, each write faded by constants: matrices with the dot product and gradient
+ * descent, and MIRAS_ALGORITHM_LEAST_SQUARES; MIRAS_ERR_DESC and a sentence in why, as in
+ * miras_memory_size, for others, whose pairs are written again instead (miras_ledger_append): of
+ * those a difference of numbers is what miras_memory_get has, part by part.
+ * MIRAS_ERR_STATE if start has seen more than the others. With an `elapsed` other than 1
+ * (miras_memory_event) the number of writes says nothing of the decay: then write again, too. */
+MIRAS_API miras_result miras_memory_merge(miras_memory *m, const void *start, const void *other,
+                                          char *why, size_t why_size);
+MIRAS_API miras_result miras_memory_difference(miras_memory *m, const void *start, char *why,
+                                               size_t why_size);
+
+/* A ledger keeps the last `writes` writes of a memory, 1..2^24, and the state before the first of
+ * them; what is older belongs to that state for good. It is an object as others (miras_close),
+ * works on its memory, which must outlive it and keep its parameters, and begins with the state
+ * that it finds. Each write takes one step of time, keys are whole ones. 0 or NULL, and why as in
+ * miras_memory_size, where m cannot be written (miras_memory_can_write). */
+MIRAS_API size_t miras_ledger_size(const miras_memory *m, int writes, char *why, size_t why_size);
+MIRAS_API miras_ledger *miras_ledger_init(void *buffer, size_t bytes, miras_memory *m, int writes,
+                                          char *why, size_t why_size);
+MIRAS_API miras_ledger *miras_ledger_open(miras_memory *m, int writes,
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size);
+/* miras_memory_write, which is also written down; `when` is yours: a clock, the number of a line.
+ * Once the ledger is full that costs a second write, of the oldest into the state before it. */
+MIRAS_API miras_result miras_ledger_write(miras_ledger *l, const float *key, const float *value,
+                                          uint64_t when, float *surprise);
+/* Writes that it holds, the oldest first, and one of them: 0..count-1. */
+MIRAS_API int miras_ledger_count(const miras_ledger *l);
+MIRAS_API miras_result miras_ledger_get(const miras_ledger *l, int i, miras_ledger_entry *entry);
+/* 1 if the memory's state is, bit for bit, what the ledger's writes make of the state before them;
+ * 0 once something else has changed it. The calls below see to that: MIRAS_ERR_STATE, and nothing
+ * has changed, if it is not. */
+MIRAS_API int miras_ledger_holds(miras_ledger *l);
+/* Why does the memory say this? Its answer to the query is, to rounding, rest [batch, heads,
+ * value_dim] + the sum over writes of weights [count, batch, heads, inner_steps] times what each
+ * has written as its value: how much a write still weighs in it; rest is what was known before the
+ * ledger began. Of memories whose answer is linear in values: matrices and perceptrons of one layer
+ * without a norm, with the dot product or L2, retention all, l2 or l2-both, and KV caches;
+ * MIRAS_ERR_DESC and why for others, of which miras_ledger_without tells what they would say. Costs
+ * 2 replays, and one for every value_dim pairs. */
+MIRAS_API miras_result miras_ledger_explain(miras_ledger *l, const float *query, float *weights,
+                                            float *rest, char *why, size_t why_size);
+/* out = the answer that the memory would give had the writes i with gone[i] not 0 never been;
+ * gone [count]. The memory stays as it is. Any row. */
+MIRAS_API miras_result miras_ledger_without(miras_ledger *l, const unsigned char *gone,
+                                            const float *query, float *out);
+/* Forget them: the memory takes the others again, from the state before them all. Its state is then
+ * the one that it would have had they never been written, bit for bit. */
+MIRAS_API miras_result miras_ledger_forget(miras_ledger *l, const unsigned char *gone);
+/* Write what another ledger holds, of a memory with the same sizes: a merge by replay, for any row.
+ * MIRAS_ERR_MISMATCH for other sizes. */
+MIRAS_API miras_result miras_ledger_append(miras_ledger *l, const miras_ledger *other);
+/* All that it holds, as one flat block like miras_memory_state; of one with as much room. */
+MIRAS_API void *miras_ledger_state(miras_ledger *l, size_t *bytes);
+
+/* Learn from praise and blame that come late. A trace S, in the place of the momentum, remembers
+ * what was done, and a reward decides whether, how much and in which direction it is learned:
+ *   S_t = persist S_(t-1) - eta g_t,   A_t = alpha A_(t-1) + reward S_t
+ * With reward 1 that is momentum, with persist 0 too a write. persist is in 0..1; trace
+ * [miras_memory_trace_size] begins as zeros and is yours, to be copied with the state. key and
+ * value NULL: only a reward arrives, A += reward S. A reward below 0 needs a bias whose error does
+ * not grow as the answer is driven off: dot product, cross entropy, log-cosh or the Huber family.
+ * Two ways to use it, with values that have a 1 for what was done: cross entropy, drawing what to
+ * do from the probabilities, makes S the eligibility trace of REINFORCE (Williams 1992): give it
+ * the reward less its running mean. With the dot product answers are the rewards that acts are
+ * expected to bring, if it is given the reward less the answer for what was done (Sutton 1988);
+ * that learns sooner (examples/npc.c --praise). */
+MIRAS_API miras_result miras_memory_reward(miras_memory *m, float *trace, float persist,
+                                           const float *key, const float *value, float reward);
+/* Floats of a trace, half of them room to work in; 0, and why as in miras_memory_size, where a
+ * reward means nothing: of states that are not weights alone (links, normalize, momentum and Muon,
+ * omega, least squares, KV caches), with chunk > 1, reset_every, ball, l2-both or gates that come
+ * with tokens. */
+MIRAS_API size_t miras_memory_trace_size(const miras_memory *m, char *why, size_t why_size);
+
 #ifndef MIRAS_NO_MODEL
 /* ---- a language model ---- */
 
@@ -1448,7 +1593,7 @@ MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator, char *why,
                                         size_t why_size);
-/* The same, but every parameter is 0: for weights that are written next. */
+/* The same, but every parameter is 0, if not of adapters: for weights that are written next. */
 MIRAS_API miras_model *miras_model_open_empty(const miras_model_desc *d,
                                               const miras_allocator *allocator, char *why,
                                               size_t why_size);
@@ -1495,15 +1640,22 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name);
 /* Write x [rows, cols] into rows row..row+rows-1 and columns col..col+cols-1 of a view of m, or
  * read them into x, rounded to or widened from the weights that m has. A view of rank 1 is one row,
- * one of rank 3 has shape[0] rows. Weights q8 lie in blocks of 32: there col is a multiple of 32,
- * and cols too unless the columns end the row. MIRAS_ERR_ARGUMENT, and nothing has changed, if v is
- * no view of m or the place is not within it. Sessions and trainers of m see the new numbers from
- * their next call on. */
+ * one of rank 3 has shape[0] rows. Of q8 and q4, 32 neighbours along the sum, from a multiple of 32
+ * on, are one block, down a column or, where the view is turned, along a row: where a part of one
+ * is written the rest is rounded again with it. MIRAS_ERR_ARGUMENT, and nothing has changed, if v
+ * is no view of m or the place is not within it; MIRAS_ERR_STATE for writes into matrices that lie
+ * in the caller's bytes (miras_model_open_from). Sessions and trainers of m see the new numbers
+ * from their next call on. */
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x);
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x);
+
+/* What adapters add becomes part of the matrices they are beside, which are rounded where they are
+ * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none, MIRAS_ERR_STATE if its
+ * matrices lie in bytes of the caller's: then nothing changes. */
+MIRAS_API miras_result miras_model_merge(miras_model *m);
 
 #ifndef MIRAS_NO_TRAINING
 /* ---- training a model ---- */
@@ -1539,8 +1691,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *t, const miras_batc
  * gradients of the others, which a step clears; their moments stay. Files do not keep it. */
 MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 
-/* The gradients, in the layout of miras_model_params. */
+/* The gradients: where a trainer moves all, in the layout of miras_model_params, else of what it
+ * moves, view by view; and that of one view, NULL where it does not move. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
+MIRAS_API float *miras_trainer_grad(miras_trainer *t, const miras_view *v);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
  * MIRAS_ADAMW(0, 0). learning_rate lies in -1e6..1e6; below 0 climbs. norm (may
  * be NULL) receives the gradient norm before clipping; if that is not finite only the gradients
@@ -1680,8 +1834,18 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
  * 0: no more), as after more training: a text that goes on with them. If they are others there are
  * no logits before the next token. */
 MIRAS_API void miras_session_adopt(miras_session *s, int adopts);
-/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL, and
- * program is where it stands in bytes. */
+/* Open the model that bytes hold, as miras_model_open_file does one of a path. in_place 1: its
+ * matrices stay where they are if they are q8 or q4 there and in given, and begin at a multiple of
+ * 64 bytes, as those of a file do that is mapped into memory; else they are copied. Then bytes must
+ * last as long as the model, which only reads them, and the checksum, for which all of them would
+ * be read, is not looked at. */
+MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
+                                             const miras_model_desc *given,
+                                             const miras_allocator *allocator,
+                                             miras_result *result, char *why, size_t why_size);
+/* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL,
+ * weights becomes the form with the fewest bits of its matrices, and program is where it stands in
+ * bytes. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, which is that of the member: "dropout", or of a layer
  * "memory.learning_rate", "attention.heads". value is a number, or of an enumeration the word in
@@ -1740,10 +1904,11 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
                                                miras_result *result, char *why, size_t why_size);
 #ifndef MIRAS_NO_MODEL
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
- * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, and its
- * memory.reset_every where that is not 0: a model that does not last as it was trained can be given
- * resets. A few kilobytes can describe a model whose sessions take gigabytes: set a limit for files
- * from others. What is beyond it is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
+ * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, its adapters
+ * where the file has none, and its memory.reset_every where that is not 0: a model that does not
+ * last as it was trained can be given resets. A few kilobytes can describe a model whose sessions
+ * take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE before it
+ * is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
@@ -1877,13 +2042,14 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    Fields of a layer say what else published ones differ in: convolutions, keys that heads share
    or that turn with the position, the norm and gate of what memories say. With mixer.from_values
    (Mamba) v alone is made of h, and q, k and what gates are made of are v W_inner, behind v's
-   convolution. The memory starts every sequence from learned initial weights. In a new model
-   with inner norms and keys of length 1, W_q and its convolution equal those of the keys, so
-   that it finds what it wrote. A model may have several kinds of layer. Its pattern says their
-   order, a letter each: "mmwm" has a window of attention between layers of memories, as in Samba
-   (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions by turning
-   entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of
-   them or some (rope.dim):
+   convolution, each normed or not. The memory starts every sequence from learned initial weights.
+   In a new model with inner norms and keys of length 1, W_q and its convolution equal those of
+   the keys, so that it finds what it wrote. A model may have several kinds of layer. Its pattern
+   says their order, a letter each: "mmwm" has a window of attention between layers of memories,
+   as in Samba (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions
+   by turning entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al.
+   2021), all of them or some (rope.dim), by angles that may be scaled for longer texts
+   (rope_scaling):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -2061,9 +2227,27 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
      dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
        and above it for a contradiction
 
+   ALGEBRA. What a memory has learned is its state, and a state can be reckoned with.
+
+     Sums       The dot-product rows add: S_n = alpha^n S_0 + sum_t alpha^(n-t) eta k_t v_t', and
+       so do H and G of Mesa. So what two of them learned apart from one start adds up, and what one
+       has learned since can be told from the start: miras_memory_merge, miras_memory_difference.
+       Elsewhere what a write leaves depends on what it finds, and the sum is to write again.
+     Ledgers    A ledger keeps a memory's last writes and the state before them. It tells how much
+       each still weighs in an answer: the delta rule's state is linear in values too, S_n = P_0 S_0
+       + sum_t P_t eta k_t v_t' with P_t made of the keys behind t alone, so y = q'S_n is a sum over
+       writes. It forgets by writing the others again, which gives the bits of a memory that never
+       saw them; old writes cost as much as new ones. What has left the ledger stays learned: give
+       it room for all that somebody may want to take back.
+     Rewards    miras_memory_reward: a write that praise or blame decides on, later.
+
+   Of sessions and servers the ledger is the text: keep it and a copy of the state before it, and
+   feed what is left, as examples/keyboard.c does; any cut gives the same bits. Their gates come
+   with each token, so that no two states of theirs add up.
+
    WHAT IT DOES NOT DO
      - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
-       floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
+       floats: bf16, f16, q8 and q4 are how a model that only runs may hold its matrices
      - of published layers the presets and those that examples/huggingface.h opens; for the
        other rows of the table only what their memory is, in the layer above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
@@ -2369,9 +2553,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              bring keep and value_keep (before: decay, value_decay), mixer.keep_min (decay_min);
              miras_view.weight_decay (decay). Rotary positions are a record, mixer.rope and
              attention.rope: .type, .theta, .dim, .share, .interleaved, with the same names in
-             files; memories can turn in part, attention by neighbours. Functions are of one type:
-             MIRAS_FN_SILU (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU
-             (MIRAS_FEATURE_ELU) and so on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
+             files; memories can turn in part, attention by neighbours, or by scaled angles
+             (attention.rope_scaling). Functions are of one type: MIRAS_FN_SILU
+             (MIRAS_ACTIVATION_SILU, _QKV_ACT_, _OUT_GATE_), MIRAS_FN_ELU (MIRAS_FEATURE_ELU) and so
+             on; MIRAS_FN_NONE, in files none, for _IDENTITY, mlp.act for
              mlp.type (SILU: _SWIGLU), mixer.out_gate_first for _SILU_FIRST. A 0 is a default only
              where zero could not be meant: learning_rate 0 learns nothing, tolerance 0 allows none,
              ridge, sparsity and mixer.conv_size have no default (presets and changes put 1, 1e-12,
@@ -2384,11 +2569,14 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              miras_pool_open returns what descriptors take.
              Models of several kinds of layer, attention, MLPs, convolutions and published layers
              among them; layers as text (program); rows of vectors (inputs and outputs,
-             miras_batch); training apart from running (miras_trainer); a head that learns while it
-             runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
-             normalized steps, decays of entries); cross entropy in groups. Names are the field's
-             own words: files have them from version 7 on, and older ones are read no more, which a
-             build of 0.3.0 loads and saves anew. The presets signals and categories have outlier
+             miras_batch); training apart from running (miras_trainer), of some parameters alone
+             (only), past matrices that are not float, with adapters beside them; a head that
+             learns while it runs (adapt); parts of states by name; more rows (recursive least
+             squares, Muon, normalized steps, decays of entries); cross entropy in groups. Names are
+             the field's own words: files have them from version 7 on, and older ones are read no
+             more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and q8 and q4
+             files are used where they lie (miras_model_open_from); sums, ledgers and rewards of
+             memories (room @81). The presets signals and categories have outlier
              and ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to
              0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
@@ -3118,6 +3306,7 @@ typedef struct miras__own {
   miras_norm norm;
   int embed_norm;
   miras_adapt_desc adapt;
+  miras_adapter_desc adapter;
   float dropout;
   uint64_t seed, limit;
   miras_weights weights;
@@ -3134,6 +3323,7 @@ MIRAS__FITS(miras__own_fits,
   MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(adapt) &&
+  MIRAS__OWN_FITS(adapter) &&
   MIRAS__OWN_FITS(dropout) &&
   MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) &&
   offsetof(miras_model_desc, program) - MIRAS__OWN_AT - MIRAS__OWN_END < sizeof(char *) &&
@@ -3165,6 +3355,7 @@ typedef struct miras__case {
   miras__fact uneven, ungrouped; /* attention: head_dim is odd; heads is no multiple of kv_heads  */
   miras__fact unturned;    /* attention's rope.dim is odd or beyond head_dim                      */
   miras__fact unturned_keys; /* the memory's, or beyond key_dim                                   */
+  miras__fact upside_down; /* rope_scaling's low_frequency_factor is not below the other          */
   miras__fact unequal;     /* a memory and the attention that it gates differ in width            */
   miras__fact apart, broken; /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
@@ -3187,7 +3378,7 @@ enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE, MIRAS__DECIDES = 3, MIRAS__PLAIN
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
        MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7,
-       MIRAS__LIKE_BIAS = -8 };
+       MIRAS__LIKE_BIAS = -8, MIRAS__LIKE_SCALING = -9 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -3377,6 +3568,17 @@ static const miras__field miras__fields[] = {
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
   MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
   MIRAS__W(attention.rope.type, 9, 1, "", "position"),
+  MIRAS__W(attention.rope_scaling.type, 10, MIRAS_ROPE_SCALING_TYPE_COUNT,
+           "attention.rope.share not none", "none linear llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.factor, 10, 1, 1e6f, 1, "attention.rope_scaling.type"),
+  MIRAS__N(attention.rope_scaling.context, 10, 1, 1 << 30, 8192,
+           "attention.rope_scaling.type llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.low_frequency_factor, 10, 1e-6f, 1e6f, 1,
+           "attention.rope_scaling.type llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.high_frequency_factor, 10, 1e-6f, 1e6f, MIRAS__LIKE_SCALING,
+           "attention.rope_scaling.type llama3 yarn"),
+  MIRAS__D(attention.rope_scaling.attention_factor, 10, 1e-3f, 1e3f, MIRAS__LIKE_SCALING,
+           "attention.rope_scaling.type yarn"),
   MIRAS__N(mlp.experts, 6, 0, 1024, 0, "mlp.none 0"),
   MIRAS__N(mlp.experts_per_token, 6, 1, 32, 2, "mlp.experts"),
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
@@ -3398,8 +3600,8 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.shortest, MIRAS__WHOLE, 1, 8, 1, "adapt.contexts"),
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
-  MIRAS__N(mixer.from_values, 8, 0, 1, 0, "type memory"),
-  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values"),
+  MIRAS__N(mixer.from_values, 8, 0, 2, 0, "type memory"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values 1"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -3417,9 +3619,15 @@ static const miras__field miras__fields[] = {
   MIRAS__D(mlp.gate_scale, 9, 1e-6f, 1e6f, 0, "mlp.none 0, mlp.act silu, mlp.experts 0"),
   MIRAS__N(conv.gated, 9, 0, 2, 0, ""),
   MIRAS__N(attention.post_norm, 9, 0, 1, 0, "type attention"),
+  MIRAS__T(adapters, 10),
+  MIRAS__M(adapter.rank, 10, 0, 1024, 0, ""),
+  {MIRAS__AT("adapter.scale", d.adapter.scale), MIRAS__REAL, 10, MIRAS__SHAPE, 1e-6f, 1e6f, 0, NULL,
+   "adapter.rank"},
+  {MIRAS__AT("adapter.dropout", d.adapter.dropout), MIRAS__REAL, 10, MIRAS__FREE, 0, 0.9f, 0, NULL,
+   "adapter.rank"},
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
-   "float bf16 f16 q8", ""},
+   "float bf16 f16 q8 q4", ""},
 #endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -3442,6 +3650,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL), MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
+  MIRAS__F(upside_down, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
   MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"), MIRAS__F(adapts, "adapt.learning_rate"),
   MIRAS__F(seen, "adapt.learning_rate, and adapt.hidden or adapt.vectors")
@@ -3578,6 +3787,8 @@ static const miras__rule miras__rules[] = {
   {"unturned, attention.rope.dim", "", "it must be even and at most head_dim"},
   {"attention.rope.share, attention.rope.dim", "attention.rope.share all",
    "one of them says how much turns"},
+  {"upside_down, attention.rope_scaling.type llama3 yarn", "",
+   "low_frequency_factor must be below high_frequency_factor"},
   {"unequal, attention.head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"apart, type, attention.head_dim, key_dim, value_dim", "",
    "each times its heads, the first times those of the layer, must be the model's width"},
@@ -3983,6 +4194,8 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->uneven = c->l.attention.head_dim % 2 != 0;
   c->unturned = c->l.attention.rope.dim % 2 || c->l.attention.rope.dim > c->l.attention.head_dim;
   c->unturned_keys = c->l.mixer.rope.dim % 2 || c->l.mixer.rope.dim > d->key_dim;
+  c->upside_down = !(c->l.attention.rope_scaling.low_frequency_factor <
+                     c->l.attention.rope_scaling.high_frequency_factor);
   c->ungrouped = c->l.attention.kv_heads > 0 && c->l.attention.heads % c->l.attention.kv_heads;
   c->unequal =
     c->l.type == MIRAS_LAYER_MAG &&
@@ -4049,6 +4262,11 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
 #endif
+    case MIRAS__LIKE_SCALING:
+      x = f->at == offsetof(miras__case, l.attention.rope_scaling.attention_factor)
+            ? 1 + miras__log((double)c->l.attention.rope_scaling.factor) / 10
+            : c->l.attention.rope_scaling.type == MIRAS_ROPE_SCALING_YARN ? 32 : 4;
+      break;
     case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
     case MIRAS__LIKE_NORM:
       x = 1;
@@ -4538,6 +4756,56 @@ MIRAS__INLINE miras__matrix miras__turned(const float *p, size_t ld) {
  * is behind the last column may be anything. A part of the rows begins further on by whole rows. */
 MIRAS__INLINE miras__matrix miras__panels(const float *p, size_t deep) {
   return miras__strided(p, deep, 0);
+}
+
+/* A right factor [K, N] in fewer bytes lies in panels of `across` columns, one behind the other,
+ * and a panel in bricks of 32 rows; the last panel and the last brick are whole. across is 64, of
+ * narrow matrices 32 or 16, and a brick of one with up to 16 rows has 16. A brick of bf16 or f16 is
+ * its numbers, row by row. One of q8 has the scales of its columns in half precision, then rows of
+ * whole numbers; one of q4 scales, least numbers, then rows of across / 2 bytes, of which byte j
+ * has column j in its lower half and column j + across / 2 in the upper one. So a product of few
+ * rows reads each panel from end to end, and those that share a scale are 32 neighbours along the
+ * sum. */
+enum { MIRAS__BRICK = 32, MIRAS__ACROSS = 64 };
+
+typedef struct miras__packed {
+  const unsigned char *p;  /* the first panel                                                    */
+  int form;                /* miras_weights                                                      */
+  size_t across;
+  size_t rows, row;        /* of the matrix; of a product's B the first                          */
+  float *wide;             /* [MIRAS__WIDEN] of a product (room @32)                             */
+} miras__packed;
+
+/* One of a matrix [rows, cols] from the first row on, without room for a product. */
+MIRAS__INLINE miras__packed miras__packed_of(const unsigned char *p, int form, size_t rows,
+                                             size_t cols) {
+  miras__packed x;
+  x.p = p, x.form = form, x.rows = rows, x.row = 0, x.wide = NULL;
+  x.across = cols > 32 ? MIRAS__ACROSS : cols > 16 || form == MIRAS_WEIGHTS_Q4 ? 32 : 16;
+  return x;
+}
+
+/* Bytes of a brick before its rows, of a row, and of all of it. */
+MIRAS__INLINE size_t miras__brick_head(int form, size_t across) {
+  return form == MIRAS_WEIGHTS_Q4 ? 4 * across : form == MIRAS_WEIGHTS_Q8 ? 2 * across : 0;
+}
+MIRAS__INLINE size_t miras__brick_row(int form, size_t across) {
+  return form == MIRAS_WEIGHTS_Q4 ? across / 2 : form == MIRAS_WEIGHTS_Q8 ? across : 2 * across;
+}
+MIRAS__INLINE size_t miras__brick_bytes(const miras__packed *x) {
+  return miras__brick_head(x->form, x->across) +
+         (x->rows > 16 ? MIRAS__BRICK : 16) * miras__brick_row(x->form, x->across);
+}
+
+/* Bytes of a panel. */
+MIRAS__INLINE size_t miras__panel_bytes(const miras__packed *x) {
+  return (x->rows / MIRAS__BRICK + (x->rows % MIRAS__BRICK != 0)) * miras__brick_bytes(x);
+}
+
+/* The brick of a row and of a column. */
+MIRAS__INLINE const unsigned char *miras__brick_of(const miras__packed *x, size_t row, size_t col) {
+  return x->p + col / x->across * miras__panel_bytes(x) +
+         row / MIRAS__BRICK * miras__brick_bytes(x);
 }
 
 /* A factor again, as tiles take it. */
@@ -5198,11 +5466,13 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
   X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
     size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
-  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                   \
-  X(LAYER, void, widen_times, (int form, int mode, float *C, size_t ldc, miras__matrix A,         \
-    const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K))                            \
-  X(LAYER, size_t, turned_times, (int form, int mode, float *C, size_t ldc, miras__matrix A,      \
-    const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K))                            \
+  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t across, size_t row,   \
+    size_t rows))                                                                                 \
+  X(LAYER, void, widen_times, (int mode, float *C, size_t ldc, miras__matrix A,                   \
+    const miras__packed *B, size_t M, size_t N, size_t K))                                        \
+  X(LAYER, void, narrow_ends, (float *ends, const float *x))                                      \
+  X(LAYER, void, narrow_steps, (float *x, float *error, const float *scale, const float *least,   \
+    float from, float end))                                                                       \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim, size_t turn))                                 \
   X(LAYER, void, gates_fwd, (const miras__gating *how, float *y, float *g, size_t ld,             \
@@ -5442,23 +5712,21 @@ struct miras__kernels {
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
 #define miras__bfloat_at MIRAS__IN_SET(miras__bfloat_at)
 #define miras__half_at MIRAS__IN_SET(miras__half_at)
-#define miras__half_of MIRAS__IN_SET(miras__half_of)
 #define miras__load8 MIRAS__IN_SET(miras__load8)
 #define miras__load4 MIRAS__IN_SET(miras__load4)
 #define miras__load16 MIRAS__IN_SET(miras__load16)
 #ifndef __OPTIMIZE_SIZE__          /* else one for all, whose bits are the same                   */
 #define miras__widen_from MIRAS__IN_SET(miras__widen_from)
-#define miras__widen_blocks MIRAS__IN_SET(miras__widen_blocks)
+#define miras__widen_of MIRAS__IN_SET(miras__widen_of)
 #define miras__widen MIRAS__IN_SET(miras__widen)
 #endif
+#define miras__widen_scales MIRAS__IN_SET(miras__widen_scales)
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
-#define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
-#define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
+#define miras__widen_panels MIRAS__IN_SET(miras__widen_panels)
+#define miras__widen_narrow MIRAS__IN_SET(miras__widen_narrow)
 #define miras__widen_times MIRAS__IN_SET(miras__widen_times)
-#define miras__turned_from MIRAS__IN_SET(miras__turned_from)
-#define miras__turned_sums MIRAS__IN_SET(miras__turned_sums)
-#define miras__turned_rows MIRAS__IN_SET(miras__turned_rows)
-#define miras__turned_times MIRAS__IN_SET(miras__turned_times)
+#define miras__narrow_ends MIRAS__SHARED(miras__narrow_ends)
+#define miras__narrow_steps MIRAS__SHARED(miras__narrow_steps)
 #define miras__rotary MIRAS__SHARED(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
@@ -5614,16 +5882,16 @@ struct miras__kernels {
  *                           fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
  *   miras__pow2(n)          2^n for whole n in -126..127
  *   miras__fraction(x)      the fraction of x
- *   miras__turned4(v, s, lds)   lane j of v[k] is s[j * lds / 4 + k] of floats, for k < 4, or
- *                           whatever else of 4 bytes lies at s, rows of lds bytes
+ *   miras__turned4(v, s, lds)   lane j of v[k] is s[j * lds / 4 + k] of floats, for k < 4; rows
+ *                           of lds bytes
  *   fold(v[V_R])            the sum of 16 lanes: 16 -> 8 -> 4 -> 2 -> 1 by halves
  *   fold_max(v[V_R])        their maximum
  *   V_MOST(v)               the largest lane of one vector of numbers >= 0
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
  *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_INT8(p) of 1 byte,
- *                           signed: all of them exactly; V_HALF(p) the F16 at p in all lanes
- *   V_BF16_OF(v, i) V_F16_OF(v, i) V_INT8_OF(v, i)  those that are the i-th of lanes of 4 bytes
+ *                           signed, V_INT4(p, high) the lower or upper halves of bytes: all of
+ *                           them exactly
  *   V_FETCH(p, write)       the cache line of p is wanted soon, to be written or not
  *   V_AHEAD(p)              that it is wanted later: the second cache will do
  * On a device the lanes of a vector are threads, numbers are what all of them know, and
@@ -5768,11 +6036,7 @@ static inline float miras__hmax(const float *v) {
 #define V_BF16(p) miras__bfloat_at(p)
 #define V_F16(p) miras__half_at(p)
 #define V_INT8(p) ((float)*(const signed char *)(p))
-#define V_HALF(p) miras__half_at(p)
-#define V_BYTES(v, i) ((const unsigned char *)&(v) + (i))
-#define V_BF16_OF(v, i) V_BF16(V_BYTES(v, 2 * (i)))
-#define V_F16_OF(v, i) V_F16(V_BYTES(v, 2 * (i)))
-#define V_INT8_OF(v, i) V_INT8(V_BYTES(v, i))
+#define V_INT4(p, high) ((float)((high) ? *(p) >> 4 : *(p) & 15))
 
 #elif MIRAS__ISA == MIRAS__ISA_AVX2
 
@@ -5824,19 +6088,13 @@ static inline __m128i miras__load16(const unsigned char *p) {
 static inline __m128i miras__load8(const unsigned char *p) {
   return _mm_loadl_epi64((const __m128i *)(const void *)p);
 }
-static inline __m256 miras__half_at(const unsigned char *p) {
-  short h;
-  memcpy(&h, p, sizeof h);
-  return _mm256_cvtph_ps(_mm_set1_epi16(h));
-}
-static inline __m256 miras__half_of(__m256i v) {
-  const __m128i high = _mm256_extracti128_si256(v, 1);
-  return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(v), high));
-}
 #define V_BF16(p) V_FLOATS(_mm256_slli_epi32(_mm256_cvtepu16_epi32(miras__load16(p)), 16))
 #define V_F16(p) _mm256_cvtph_ps(miras__load16(p))
 #define V_INT8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
-#define V_HALF(p) miras__half_at(p)
+#define V_FOURS(p) _mm256_cvtepu8_epi32(miras__load8(p))
+#define V_INT4(p, high)                                             \
+  _mm256_cvtepi32_ps((high) ? _mm256_srli_epi32(V_FOURS(p), 4)      \
+                            : _mm256_and_si256(V_FOURS(p), _mm256_set1_epi32(15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_AVX512
 
@@ -5898,18 +6156,13 @@ static inline __m256i miras__load16(const unsigned char *p) {
 static inline __m128i miras__load8(const unsigned char *p) {
   return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
-static inline __m512 miras__half_at(const unsigned char *p) {
-  short h;
-  memcpy(&h, p, sizeof h);
-  return _mm512_cvtph_ps(_mm256_set1_epi16(h));
-}
-static inline __m512 miras__half_of(__m512i v) {
-  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
-}
 #define V_BF16(p) V_FLOATS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(miras__load16(p)), 16))
 #define V_F16(p) _mm512_cvtph_ps(miras__load16(p))
 #define V_INT8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
-#define V_HALF(p) miras__half_at(p)
+#define V_FOURS(p) _mm512_cvtepu8_epi32(miras__load8(p))
+#define V_INT4(p, high)                                             \
+  _mm512_cvtepi32_ps((high) ? _mm512_srli_epi32(V_FOURS(p), 4)      \
+                            : _mm512_and_si512(V_FOURS(p), _mm512_set1_epi32(15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_NEON
 
@@ -5949,11 +6202,6 @@ static inline int16x4_t miras__load4(const unsigned char *p) {
   uint32_t four;
   memcpy(&four, p, sizeof four);
   return vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four))));
-}
-static inline float32x4_t miras__half_at(const unsigned char *p) {
-  uint16_t h;
-  memcpy(&h, p, sizeof h);
-  return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h)));
 }
 static inline float32x4_t miras__pow2(float32x4_t n) {
   return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
@@ -6016,12 +6264,9 @@ static inline float miras__hmax(const float32x4_t *v) {
 #define V_BF16(p) vreinterpretq_f32_u32(vshll_n_u16(miras__load8(p), 16))
 #define V_F16(p) vcvt_f32_f16(vreinterpret_f16_u16(miras__load8(p)))
 #define V_INT8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
-#define V_HALF(p) miras__half_at(p)
-#define V_UP(v, n) vshlq_u32(vreinterpretq_u32_f32(v), vdupq_n_s32(n))
-#define V_BF16_OF(v, i) vreinterpretq_f32_u32(vshlq_n_u32(V_UP(v, -16 * (i)), 16))
-#define V_F16_OF(v, i) vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(V_UP(v, -16 * (i)))))
-#define V_INT8_OF(v, i) \
-  vcvtq_f32_s32(vshrq_n_s32(vreinterpretq_s32_u32(V_UP(v, 24 - 8 * (i))), 24))
+#define V_INT4(p, high) \
+  vcvtq_f32_s32(vmovl_s16(vand_s16((high) ? vshr_n_s16(miras__load4(p), 4) : miras__load4(p), \
+                                   vdup_n_s16(15))))
 
 #elif MIRAS__ISA == MIRAS__ISA_SIMD128
 
@@ -6110,11 +6355,9 @@ static inline float miras__hmax(const v128_t *v) {
 #define V_BF16(p) wasm_i32x4_shl(wasm_u32x4_extend_low_u16x8(wasm_v128_load64_zero(p)), 16)
 #define V_F16(p) miras__halfs(p)
 #define V_INT8(p) wasm_f32x4_convert_i32x4(miras__bytes(p))
-#define V_HALF(p) miras__half_at(p)
-#define V_UP(v, n) wasm_i32x4_shl(v, n)
-#define V_BF16_OF(v, i) wasm_i32x4_shl(wasm_u32x4_shr(v, 16 * (i)), 16)
-#define V_F16_OF(v, i) miras__half_of(wasm_u32x4_shr(V_UP(v, 16 - 16 * (i)), 16))
-#define V_INT8_OF(v, i) wasm_f32x4_convert_i32x4(wasm_i32x4_shr(V_UP(v, 24 - 8 * (i)), 24))
+#define V_INT4(p, high) \
+  wasm_f32x4_convert_i32x4(wasm_v128_and(wasm_i32x4_shr(miras__bytes(p), (high) ? 4 : 0), \
+                                         wasm_i32x4_splat(15)))
 
 #endif
 
@@ -6182,11 +6425,6 @@ static inline float miras__hmax(const miras__vf *v) {
 #define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
 #define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
-#define V_UP(v, n) V_X86(sllv_epi32)(V_BITS(v), V_X86(set1_epi32)(n))
-#define V_BF16_OF(v, i) \
-  ((i) ? V_X86(and_ps)(v, V_FLOATS(V_X86(set1_epi32)(-65536))) : V_FLOATS(V_UP(v, 16)))
-#define V_F16_OF(v, i) miras__half_of(V_X86(srli_epi32)(V_UP(v, 16 - 16 * (i)), 16))
-#define V_INT8_OF(v, i) V_X86(cvtepi32_ps)(V_X86(srai_epi32)(V_UP(v, 24 - 8 * (i)), 24))
 #endif
 
 /* Where clang's header of intrinsics came before this file, its products obey the command and not
@@ -6230,11 +6468,6 @@ static inline v128_t miras__halfs(const unsigned char *p) {
   memcpy(h, p, sizeof h);
   return wasm_f32x4_make(miras__half_to_float(h[0]), miras__half_to_float(h[1]),
                          miras__half_to_float(h[2]), miras__half_to_float(h[3]));
-}
-static inline v128_t miras__half_of(v128_t v) {
-  unsigned char few[16];
-  wasm_v128_store(few, wasm_u16x8_narrow_i32x4(v, v));
-  return miras__halfs(few);
 }
 #elif MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
 static inline float miras__bfloat_at(const unsigned char *p) {
@@ -10288,221 +10521,183 @@ K_SHORT
 
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
-/* ---- weights of a form (room @32) ---- */
+/* ---- weights of a form (room @15) ---- */
 
 /* slower, with the same bits */
 #if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == MIRAS__ISA_WARP
 #if MIRAS__COMMON
-/* y = n of them, from the first of a block on. */
-static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
-  float scale = 0;
-  size_t i;
-  for (i = 0; i < n; i++) {
-    if (form == MIRAS_WEIGHTS_Q8) {
-      if (i % 32 == 0) scale = miras__half_at(x), x += 2;
-      y[i] = scale * (float)(signed char)*x++;
-    } else {
-      y[i] = form == MIRAS_WEIGHTS_BF16 ? miras__bfloat_at(x) : miras__half_at(x);
-      x += 2;
-    }
-  }
+/* y [rows, across] = rows `row` on of a brick. */
+static void miras__widen(int form, float *y, const unsigned char *x, size_t across, size_t row,
+                         size_t rows) {
+  const size_t each = miras__brick_row(form, across), half = across / 2;
+  const unsigned char *q = x + miras__brick_head(form, across) + row * each;
+  size_t j;
+  for (; rows; rows--, q += each, y += across)
+    for (j = 0; j < across; j++)
+      if (form == MIRAS_WEIGHTS_Q4)
+        y[j] = (float)(q[j % half] >> (j < half ? 0 : 4) & 15) * miras__half_at(x + 2 * j) +
+               miras__half_at(x + 2 * (across + j));
+      else if (form == MIRAS_WEIGHTS_Q8) y[j] = V_INT8(q + j) * miras__half_at(x + 2 * j);
+      else y[j] = form == MIRAS_WEIGHTS_BF16 ? V_BF16(q + 2 * j) : V_F16(q + 2 * j);
 }
 #endif
-
-static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
-  const size_t acs = miras__right(A);
-  float wide[32];
-  size_t i, j, k, n;
-  for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
-  for (k = 0; k < K; k++, B += ldb)
-    for (j = 0; j < N; j += n) {
-      n = N - j < 32 ? N - j : 32;
-      miras__widen(form, wide, B + (form == MIRAS_WEIGHTS_Q8 ? j / 32 * 34 : 2 * j), n);
-      for (i = 0; i < M; i++)
-        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * acs], wide, n);
-    }
-}
-
-static size_t miras__turned_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                  const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                  size_t K) {
-  (void)form, (void)mode, (void)C, (void)ldc, (void)A, (void)B, (void)ldb, (void)M, (void)N;
-  return K - K;
-}
+#define K_WIDENS 0                 /* are panels of 64 columns widened in registers?              */
 #else
-#define K_WIDE (32 / V_W)          /* vectors of a block                                          */
-#define K_TURNED 2                 /* and of columns that a turned product makes side by side     */
+#define K_WIDENS 1
 
-/* A vector of them at x, those of Q8 times their block's scale. */
-MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
-  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_INT8(x));
-  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
+/* What the numbers of a brick are made with: scales, and of q4 least numbers behind them. */
+MIRAS__ALWAYS void miras__widen_scales(int form, float *scale, const unsigned char *x,
+                                       size_t across) {
+  const size_t n = miras__brick_head(form, across) / 2;
+  size_t j;
+  V_UNROLL for (j = 0; j < n; j += V_W) V_STORE(scale + j, V_F16(x + 2 * j));
 }
 
-/* The whole blocks of n. */
-MIRAS__ALWAYS void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  size_t r;
-  for (; n >= 32; n -= 32, y += 32, x += head + 32 * size) {
-    const vf scale = head ? V_HALF(x) : V_ZERO();
-    V_UNROLL for (r = 0; r < K_WIDE; r++)
-      V_STORE(y + r * V_W, miras__widen_from(form, x + head + r * V_W * size, scale));
-  }
+/* The vector of columns j on of a row; of q4 the product is exact, so that all sets round once. */
+MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, size_t across, size_t j,
+                                   const float *scale) {
+  const size_t half = across / 2;
+  if (form == MIRAS_WEIGHTS_Q4)
+    return V_FMA(V_INT4(x + j % half, j >= half), V_LOAD(scale + j), V_LOAD(scale + across + j));
+  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(V_LOAD(scale + j), V_INT8(x + j));
+  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x + 2 * j) : V_F16(x + 2 * j);
 }
 
-/* y = n of them, from the first of a block on. */
-static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t whole = n / 32 * 32, rest = n - whole;
-  unsigned char few[64] = {0};
-  float last[32];
-  if (form == MIRAS_WEIGHTS_BF16) miras__widen_blocks(MIRAS_WEIGHTS_BF16, y, x, n);
-  else if (form == MIRAS_WEIGHTS_F16) miras__widen_blocks(MIRAS_WEIGHTS_F16, y, x, n);
-  else miras__widen_blocks(MIRAS_WEIGHTS_Q8, y, x, n);
-  if (!rest) return;
-  x += form == MIRAS_WEIGHTS_Q8 ? whole / 32 * 34 : 2 * whole;
-  memcpy(few, x, form == MIRAS_WEIGHTS_Q8 ? 34 : 2 * rest);
-  miras__widen_blocks(form, last, few, 32);
-  memcpy(y + whole, last, rest * sizeof *y);
+MIRAS__ALWAYS void miras__widen_of(int form, float *y, const unsigned char *x, size_t across,
+                                   size_t row, size_t rows) {
+  const size_t each = miras__brick_row(form, across);
+  float scale[2 * MIRAS__ACROSS];
+  size_t j;
+  miras__widen_scales(form, scale, x, across);
+  for (x += miras__brick_head(form, across) + row * each; rows; rows--, x += each, y += across)
+    for (j = 0; j < across; j += V_W)
+      V_STORE(y + j, miras__widen_from(form, x, across, j, scale));
 }
 
-/* Sums of a block's columns go on over `rows` rows of B, from x on ld apart, with a's numbers. */
-MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
-                                     const unsigned char *x, size_t ld, size_t rows) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  size_t r;
-  for (; rows; rows--, a += acs, x += ld) {
-    const vf s = V_SET1(*a), scale = head ? V_HALF(x) : V_ZERO();
-    V_UNROLL for (r = 0; r < K_WIDE; r++)
-      sum[r] = V_FMA(s, miras__widen_from(form, x + head + r * V_W * size, scale), sum[r]);
-  }
-}
-
-/* The n < 32 columns of a row's last block: sums in registers over all K. Of the last rows of B a
- * whole block would end behind B; they are copied first. */
-MIRAS__ALWAYS void miras__widen_rest(int form, int mode, float *y, const float *a, size_t acs,
-                                     const unsigned char *x, size_t ld, size_t n, size_t K) {
-  size_t most = K, r;
-  vf sum[K_WIDE];
-  V_UNROLL for (r = 0; r < K_WIDE; r++)
-    sum[r] = mode == MIRAS__SET || r * V_W >= n ? V_ZERO() : V_LOAD_N(y + r * V_W, n - r * V_W);
-  while (form != MIRAS_WEIGHTS_Q8 && most && (K - most) * ld + 2 * n < 64) most--;
-  miras__widen_sums(form, sum, a, acs, x, ld, most);
-  for (; most < K; most++) {
-    unsigned char few[64] = {0};
-    memcpy(few, x + most * ld, 2 * n);
-    miras__widen_sums(form, sum, a + most * acs, acs, few, ld, 1);
-  }
-  V_UNROLL for (r = 0; r < K_WIDE; r++)
-    if (r * V_W < n) V_STORE_N(y + r * V_W, sum[r], n - r * V_W);
-}
-
-/* Eight rows of B at a time pass through from end to end, widened in registers, while C stays in
- * cache. The eight rows behind them are fetched in the order of addresses, not of use, and into the
- * second cache: rows of 2 KB would fall on too few sets of the first. A 1024 x 1024 matrix in bf16
- * then comes from main memory in 100 us; without fetching in 170, fetched as used in 165. */
-MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                     const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                     size_t K) {
-  const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64, acs = miras__right(A);
-  const unsigned char *ahead;
-  size_t i, j, k, r, left;
-  for (k = 0; k < K && N >= 32; k += 8) {
-    const size_t rows = K - k < 8 ? K - k : 8;
-    for (i = 0, ahead = B + (k + 8) * ldb, left = N / 32; i < M; i++) {
-      const float *a = A.p + i * miras__down(A) + k * acs;
-      const unsigned char *x = B + k * ldb;
-      float *y = C + i * ldc;
-      for (j = 0; j + 32 <= N; j += 32, x += each, y += 32) {
-        vf sum[K_WIDE];
-        V_UNROLL for (r = 0; r < K_WIDE; r++)
-          sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
-        for (r = 0; K - k >= 16 && !i && r < 8; r++) {
-          V_AHEAD(ahead);
-          ahead += each;
-          if (!--left) left = N / 32, ahead += ldb - N / 32 * each;
-        }
-        miras__widen_sums(form, sum, a, acs, x, ldb, rows);
-        V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
-      }
-    }
-  }
-  for (i = 0; i < M && N % 32; i++)
-    miras__widen_rest(form, mode, C + i * ldc + N / 32 * 32, A.p + i * miras__down(A), acs,
-                      B + N / 32 * each, ldb, N % 32, K);
-}
-
-/* C [M, N], set or added to, = A [M, K] B for few rows and B [K, N] of a form, rows of ldb bytes:
- * the bits of the product with B as floats. */
-static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
-#define K_FORM(form) miras__widen_rows(form, mode, C, ldc, A, B, ldb, M, N, K)
+/* y [rows, across] = rows `row` on of a brick. */
+static void miras__widen(int form, float *y, const unsigned char *x, size_t across, size_t row,
+                         size_t rows) {
+#define K_FORM(form) miras__widen_of(form, y, x, across, row, rows)
   if (form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
   else if (form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
-  else K_FORM(MIRAS_WEIGHTS_Q8);
+  else if (form == MIRAS_WEIGHTS_Q8) K_FORM(MIRAS_WEIGHTS_Q8);
+  else K_FORM(MIRAS_WEIGHTS_Q4);
 #undef K_FORM
 }
 
-/* The i-th numbers of lanes of 4 bytes. */
-MIRAS__ALWAYS vf miras__turned_from(int form, vf v, size_t i, vf scale) {
-  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_INT8_OF(v, (int)i));
-  return form == MIRAS_WEIGHTS_BF16 ? V_BF16_OF(v, (int)i) : V_F16_OF(v, (int)i);
-}
+#define K_WIDE (MIRAS__ACROSS / V_W)   /* vectors of a row of a brick                             */
 
-/* C = / += a B' of nv vectors of columns, which are rows of B, ld bytes apart; nv is a constant at
- * every call. Lanes are turned by 4 bytes, which are 2 or 4 numbers each, and widened then. The
- * rows behind are fetched in the order of addresses, as in miras__widen_rows. */
-MIRAS__ALWAYS void miras__turned_sums(int form, size_t nv, int mode, float *y, const float *a,
-                                      const unsigned char *x, size_t ld, size_t K) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  const size_t step = nv * V_W * (head + 32 * size);
-  const unsigned char *ahead = x + nv * V_W * ld;
-  vf sum[K_TURNED], scale[K_TURNED], v[4];
-  size_t k, r, u, i, j;
-  V_UNROLL for (r = 0; r < nv; r++)
-    sum[r] = mode == MIRAS__SET ? V_ZERO() : V_LOAD(y + r * V_W);
-  for (k = 0; k < K; k += 32, a += 32, x += head + 32 * size, ahead += step) {
-    for (i = 0; i < step; i += 64) V_AHEAD(ahead + i);
-    V_UNROLL for (r = 0; r < nv; r++) {
-      if (head) miras__turned4(v, x + r * V_W * ld, ld);
-      scale[r] = head ? V_F16_OF(v[0], 0) : V_ZERO();
-    }
-    V_UNROLL for (u = 0; u < 32 * size; u += 16)
-      V_UNROLL for (r = 0; r < nv; r++) {
-        miras__turned4(v, x + r * V_W * ld + head + u, ld);
-        V_UNROLL for (i = 0; i < 4; i++)
-          V_UNROLL for (j = 0; j < 4 / size; j++)
-            sum[r] = V_FMA(V_SET1(a[(u + 4 * i) / size + j]),
-                           miras__turned_from(form, v[i], j, scale[r]), sum[r]);
-      }
+/* Sums of a panel's columns go on over the first rows of a brick with a's numbers. */
+MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
+                                     const unsigned char *x, size_t rows) {
+  float scale[2 * MIRAS__ACROSS];
+  size_t r;
+  miras__widen_scales(form, scale, x, MIRAS__ACROSS);
+  x += miras__brick_head(form, MIRAS__ACROSS);
+  for (; rows; rows--, a += acs, x += miras__brick_row(form, MIRAS__ACROSS)) {
+    const vf s = V_SET1(*a);
+    V_UNROLL for (r = 0; r < K_WIDE; r++)
+      sum[r] = V_FMA(s, miras__widen_from(form, x, MIRAS__ACROSS, r * V_W, scale), sum[r]);
   }
-  V_UNROLL for (r = 0; r < nv; r++) V_STORE(y + r * V_W, sum[r]);
 }
 
-MIRAS__ALWAYS size_t miras__turned_rows(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                        const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                        size_t K) {
-  size_t i, j;
-  for (j = 0; j + K_TURNED * V_W <= N; j += K_TURNED * V_W)
-    for (i = 0; i < M; i++)
-      miras__turned_sums(form, K_TURNED, mode, C + i * ldc + j, A.p + i * miras__down(A),
-                         B + j * ldb, ldb, K);
-  return j;
-}
-
-/* The same of a B [N, K] that lies turned, and of A whose rows lie in one piece, where K is whole
- * blocks: returns how many columns of C it has made. */
-static size_t miras__turned_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
-                                  const unsigned char *B, size_t ldb, size_t M, size_t N,
-                                  size_t K) {
-#define K_FORM(form) miras__turned_rows(form, mode, C, ldc, A, B, ldb, M, N, K)
-  if (K % 32) return 0;
-  if (form == MIRAS_WEIGHTS_Q8) return K_FORM(MIRAS_WEIGHTS_Q8);
-  return form == MIRAS_WEIGHTS_BF16 ? K_FORM(MIRAS_WEIGHTS_BF16) : K_FORM(MIRAS_WEIGHTS_F16);
-#undef K_FORM
+MIRAS__ALWAYS void miras__widen_panels(int form, int mode, float *C, size_t ldc, miras__matrix A,
+                                       const miras__packed *B, size_t M, size_t N, size_t K) {
+  const size_t brick = miras__brick_bytes(B), acs = miras__right(A);
+  size_t i, j, k, r;
+  for (j = 0; j < N; j += MIRAS__ACROSS)
+    for (i = 0; i < M; i++) {
+      const float *a = A.p + i * miras__down(A);
+      const unsigned char *x = miras__brick_of(B, B->row, j);
+      const size_t n = N - j;
+      float *y = C + i * ldc + j;
+      vf sum[K_WIDE];
+      V_UNROLL for (r = 0; r < K_WIDE; r++)
+        sum[r] = mode == MIRAS__SET || r * V_W >= n ? V_ZERO() : V_LOAD_N(y + r * V_W, n - r * V_W);
+      for (k = 0; k < K; k += MIRAS__BRICK, a += MIRAS__BRICK * acs, x += brick)
+        miras__widen_sums(form, sum, a, acs, x, miras__least(K - k, MIRAS__BRICK));
+      V_UNROLL for (r = 0; r < K_WIDE; r++)
+        if (r * V_W < n) V_STORE_N(y + r * V_W, sum[r], n - r * V_W);
+    }
 }
 #undef K_WIDE
-#undef K_TURNED
+#endif
+
+/* The same of panels of any width, row by row. */
+static void miras__widen_narrow(int mode, float *C, size_t ldc, miras__matrix A,
+                                const miras__packed *B, size_t M, size_t N, size_t K) {
+  float wide[MIRAS__ACROSS];
+  size_t i, j, k;
+  for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
+  for (j = 0; j < N; j += B->across)
+    for (k = 0; k < K; k++) {
+      miras__widen(B->form, wide, miras__brick_of(B, B->row + k, j), B->across, k % MIRAS__BRICK,
+                   1);
+      for (i = 0; i < M; i++)
+        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * miras__right(A)], wide,
+                    miras__least(N - j, B->across));
+    }
+}
+
+/* C [M, N], set or added to, = A [M, K] B for few rows and B [K, N] in fewer bytes, from a row on
+ * that begins a brick: the bits of the product with B as floats. Panels of 64 columns are widened
+ * in registers. */
+static void miras__widen_times(int mode, float *C, size_t ldc, miras__matrix A,
+                               const miras__packed *B, size_t M, size_t N, size_t K) {
+#if K_WIDENS
+#define K_FORM(form) miras__widen_panels(form, mode, C, ldc, A, B, M, N, K)
+  if (B->across < MIRAS__ACROSS) miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
+  else if (B->form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
+  else if (B->form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
+  else if (B->form == MIRAS_WEIGHTS_Q8) K_FORM(MIRAS_WEIGHTS_Q8);
+  else K_FORM(MIRAS_WEIGHTS_Q4);
+#undef K_FORM
+#else
+  miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
+#endif
+}
+#undef K_WIDENS
+
+#ifndef MIRAS__SHARES
+/* ends [3, 32] of the columns of x [32, 32]: the least number, the largest one, and 0, or NaN where
+ * one is not finite. */
+static void miras__narrow_ends(float *ends, const float *x) {
+  size_t r, c;
+  for (c = 0; c < MIRAS__BRICK; c += V_W, x += V_W, ends += V_W) {
+    vf least = V_LOAD(x), most = least, bad = V_ZERO();
+    for (r = 0; r < 32 * MIRAS__BRICK; r += 32) {
+      const vf is = V_LOAD(x + r);
+      least = V_MIN(is, least), most = V_MAX(is, most);
+      bad = V_FMA(is, V_ZERO(), bad);
+    }
+    V_STORE(ends, least);
+    V_STORE(ends + 32, most);
+    V_STORE(ends + 64, bad);
+  }
+}
+
+/* How many steps of its column's scale each number of x [32, 32] is from the least one on, to the
+ * nearest of from..end; NaN is one of them. Without error x becomes that; else error [32] becomes
+ * the sums of squares of what that leaves. */
+static void miras__narrow_steps(float *x, float *error, const float *scale, const float *least,
+                                float from, float end) {
+  size_t r, c;
+  for (c = 0; c < MIRAS__BRICK; c += V_W) {
+    const vf by = V_LOAD(scale + c), low = V_LOAD(least + c), size = V_ABS(by);
+    const vf per = V_SELECT(V_LT(V_ZERO(), size), V_DIV(V_SET1(1), by), V_ZERO());
+    vf sum = V_ZERO();
+    for (r = c; r < 32 * MIRAS__BRICK; r += 32) {
+      const vf is = V_LOAD(x + r);
+      vf n = V_MUL(V_SUB(is, low), per), off;
+      n = V_MAX(n, V_SET1(from));
+      n = V_ROUND(V_MIN(n, V_SET1(end)));
+      off = V_SUB(V_FMA(n, by, low), is);
+      sum = V_FMA(off, off, sum);
+      if (!error) V_STORE(x + r, n);
+    }
+    if (error) V_STORE(error + c, sum);
+  }
+}
 #endif
 
 /* s = a f(b); s may be a. */
@@ -11290,12 +11485,8 @@ static const miras__kernels miras__kernel_table = {
 #undef V_BF16
 #undef V_F16
 #undef V_INT8
-#undef V_HALF
-#undef V_BYTES
-#undef V_UP
-#undef V_BF16_OF
-#undef V_F16_OF
-#undef V_INT8_OF
+#undef V_INT4
+#undef V_FOURS
 #undef V_SYNC
 #undef V_KEEP
 #undef V_UNIT
@@ -11417,7 +11608,7 @@ static MIRAS__COLD int miras__arithmetic_ok(char *why, size_t n) {
   #define miras__arithmetic_ok(why, n) 1
 #endif
 
-/* @32 LARGE PRODUCTS --------------------------------------------------------- needs 10 15 20 -- */
+/* @32 LARGE PRODUCTS ------------------------------------------------------ needs 10 13 15 20 -- */
 
 #ifdef MIRAS_USE_BLIS
   #if defined(__has_include)
@@ -11455,62 +11646,89 @@ MIRAS__INLINE void miras__matmul(const miras__kernels *kern, int mode, float *C,
 #ifndef MIRAS__DEVICE
 /* ---- matrices in fewer bytes ----
  *
- * Rows of weights of a form, each of miras__row_bytes. A product takes them as floats, a tile at a
- * time, of up to MIRAS__WIDEN; its chains of sums go on from tile to tile, so that bits are those
- * of the whole. For few rows of A they are widened in registers (room @29), which reads a turned
- * matrix of 50,272 x 768 in bf16 in 7 ms where tiles take 21, in q8 in 5 and 17 (AVX2); what that
- * leaves goes by tiles that stay in the first cache. */
-enum { MIRAS__WIDEN = 64 * 256, MIRAS__WIDEN_ROWS = 8 };
+ * A product takes a matrix in panels (room @15) as floats, up to MIRAS__WIDEN of a panel at a time;
+ * its chains of sums go on from tile to tile, so that bits are those of the whole. For few rows of
+ * A it is widened in registers (room @29). */
+enum { MIRAS__WIDEN = 256 * MIRAS__ACROSS, MIRAS__WIDEN_ROWS = 3 };
 
-/* Bytes of n weights; too many become too many. */
-static MIRAS__UNUSED size_t miras__row_bytes(int form, size_t n) {
-  if (form == MIRAS_WEIGHTS_Q8)
-    return n / 32 > (size_t)-1 / 34 - 1 ? (size_t)-1 : (n + 31) / 32 * 34;
-  n = n > (size_t)-1 / 4 ? (size_t)-1 / 4 : n;
-  return form ? 2 * n : 4 * n;
+/* Bytes of a matrix; too many become too many. */
+static MIRAS__UNUSED size_t miras__packed_bytes(int form, size_t rows, size_t cols) {
+  const miras__packed x = miras__packed_of(NULL, form, rows, cols);
+  size_t bytes = 0;
+  if (rows < (size_t)-1 / 512) miras__grow(&bytes, miras__panel_bytes(&x),
+                                           cols / x.across + (cols % x.across != 0));
+  else bytes = (size_t)-1;
+  return bytes;
 }
 
-typedef struct miras__packed {
-  const unsigned char *p;
-  int form, turned;                  /* turned: a product's B is its transpose                    */
-  size_t cols;                       /* of a row                                                  */
-  float *wide;                       /* [MIRAS__WIDEN] of a product                               */
-} miras__packed;
-
-/* to [rows, n] = rows `row` on, columns `col` on, which a tile's width divides. */
-static MIRAS__UNUSED void miras__packed_widen(const miras__kernels *k, float *to, size_t ld,
-                                              const miras__packed *x, size_t row, size_t col,
-                                              size_t rows, size_t n) {
-  const size_t each = miras__row_bytes(x->form, x->cols);
-  const unsigned char *from = x->p + row * each + miras__row_bytes(x->form, col);
-  for (; rows; rows--, to += ld, from += each) k->widen(x->form, to, from, n);
+/* Number (i, j) of to, at to[i * down + j * right], is that of row + i and col + j. */
+static MIRAS__UNUSED void miras__packed_read(const miras__kernels *k, const miras__packed *x,
+                                             size_t row, size_t rows, size_t col, size_t cols,
+                                             float *to, size_t down, size_t right) {
+  enum { FEW = 8 };
+  float wide[FEW * MIRAS__ACROSS];
+  size_t i, j, n, r, c, all;
+  for (i = 0; i < rows; i += n) {
+    const size_t first = (row + i) % MIRAS__BRICK;
+    n = miras__least(rows - i, miras__least(FEW, MIRAS__BRICK - first));
+    for (j = 0; j < cols; j += all) {
+      const size_t left = (col + j) % x->across;
+      all = miras__least(cols - j, x->across - left);
+      k->widen(x->form, wide, miras__brick_of(x, row + i, col + j), x->across, first, n);
+      for (r = 0; r < n; r++)
+        for (c = 0; c < all; c++)
+          to[(i + r) * down + (j + c) * right] = wide[r * x->across + left + c];
+    }
+  }
 }
 
-/* C [M, N] of A [M, K] and B, which is [K, N] or, turned, lies as [N, K]. */
+/* So many rows of the panel that begins with column `col`, from `row` on, as a tile. */
+static MIRAS__UNUSED void miras__packed_tile(const miras__kernels *k, const miras__packed *x,
+                                             size_t row, size_t col, size_t rows) {
+  size_t i, n;
+  for (i = 0; i < rows; i += n) {
+    const size_t first = (row + i) % MIRAS__BRICK;
+    n = miras__least(rows - i, MIRAS__BRICK - first);
+    k->widen(x->form, x->wide + i * x->across, miras__brick_of(x, row + i, col), x->across, first,
+             n);
+  }
+}
+
+/* C [M, N] of A [M, K] and B [K, N]. */
 static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mode, float *C,
                                               size_t ldc, miras__matrix A, const miras__packed *B,
                                               size_t M, size_t N, size_t K, float *pack) {
-  if (!B->turned && M <= MIRAS__WIDEN_ROWS) {
-    kern->widen_times(B->form, mode, C, ldc, A, B->p, miras__row_bytes(B->form, B->cols), M, N, K);
+  const size_t across = B->across;
+  size_t j, k, depth;
+  if (M <= MIRAS__WIDEN_ROWS && B->row % MIRAS__BRICK == 0) {
+    kern->widen_times(mode, C, ldc, A, B, M, N, K);
     return;
   }
-  const size_t down = M > 8 ? 64 : B->turned ? 16 : 4, across = M > 8 || B->turned ? 256 : 1024;
-  const size_t ns = B->turned ? down : across, ks = B->turned ? across : down;
-  size_t j = 0, k;
-  if (B->turned && M <= 3)
-    j = kern->turned_times(B->form, mode, C, ldc, A, B->p, miras__row_bytes(B->form, B->cols), M,
-                           N, K);
-  for (; j < N; j += ns)
-    for (k = 0; k < K; k += ks) {
-      const size_t n = N - j < ns ? N - j : ns, depth = K - k < ks ? K - k : ks;
-      const size_t ld = miras__pad(B->turned ? depth : n);
+  for (j = 0; j < N; j += across)
+    for (k = 0; k < K; k += depth) {
       miras__matrix a = A;
       a.p += k * miras__right(A);
-      if (B->turned) miras__packed_widen(kern, B->wide, ld, B, j, k, n, depth);
-      else miras__packed_widen(kern, B->wide, ld, B, k, j, depth, n);
-      miras__matmul(kern, k ? MIRAS__ADD : mode, C + j, ldc, a,
-                    B->turned ? miras__turned(B->wide, ld) : miras__mat(B->wide, ld), M, n, depth,
-                    pack);
+      depth = miras__least(K - k, 256 - (B->row + k) % MIRAS__BRICK);
+      miras__packed_tile(kern, B, B->row + k, j, depth);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + j, ldc, a, miras__mat(B->wide, across), M,
+                    miras__least(N - j, across), depth, pack);
+    }
+}
+
+/* C [M, N] of A [M, K] and the transpose of B [N, K]. */
+static MIRAS__UNUSED void miras__packed_turned(const miras__kernels *kern, int mode, float *C,
+                                               size_t ldc, miras__matrix A, const miras__packed *B,
+                                               size_t M, size_t N, size_t K, float *pack) {
+  const size_t across = B->across;
+  size_t i, k, n;
+  for (k = 0; k < K; k += across)
+    for (i = 0; i < N; i += n) {
+      miras__matrix a = A;
+      a.p += k * miras__right(A);
+      n = miras__least(N - i, 256 - (B->row + i) % MIRAS__BRICK);
+      miras__packed_tile(kern, B, B->row + i, k, n);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + i, ldc, a, miras__turned(B->wide, across), M,
+                    n, miras__least(K - k, across), pack);
     }
 }
 #endif
@@ -18113,8 +18331,9 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, uint64_t s
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == MIRAS__DEVICE_HEADS) || defined(MIRAS__IMPLEMENTING)
 /* @58 HEADS OF A MEMORY ------------------------------------------------ needs 10 15 31 45 56 -- */
 
-/* What an object is. All but servers have files, those of memories and sessions with these numbers;
- * the last three are not built yet, and read files as objects do. */
+/* What an object is. All but servers, and ledgers, which are marked alike, have files, those of
+ * memories and sessions with these numbers; the last three are not built yet, and read files as
+ * objects do. */
 enum { MIRAS__A_SERVER, MIRAS__A_MEMORY, MIRAS__A_SESSION, MIRAS__A_MODEL, MIRAS__A_TRAINER,
        MIRAS__A_NEW_MEMORY, MIRAS__A_NEW_MODEL, MIRAS__A_DESCRIPTION, MIRAS__OBJECTS };
 
@@ -19287,19 +19506,25 @@ static const char *const miras__asks[] = {
   "value_decay_gate", "separate_erase",     "separate_erase"};
 MIRAS__FITS(miras__asks_fit, MIRAS__COUNT(miras__asks) == MIRAS__INPUT_COUNT - 3);
 
-MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
-  const miras__field *f;
+/* A field of a memory's descriptor and its value, as a sentence begins that refuses it. */
+static MIRAS__COLD void miras__say_field(const miras_memory_desc *d, const char *name, char *why,
+                                         size_t n) {
+  const miras__field *f = miras__named(name);
+  const uint64_t bits = miras__bits(d, f->at - offsetof(miras__case, l.memory), f->size);
+  const int x = (int)bits;
   char word[32];
+  if (f->kind == MIRAS__REAL) miras__say(why, n, "%s is %g", name, (double)miras__bits_real(bits));
+  else miras__say(why, n, "%s is %d", name, x);
+  if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, n, " (%s)", word);
+}
+
+MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
   size_t i = 3;
-  int x;
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
   while (i < m->inputs && !m->width[i]) i++;
   if (i >= m->inputs) return 1;
-  f = miras__named(miras__asks[i - 3]);
-  x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
-  miras__say(why, why_size, "%s is %d", miras__asks[i - 3], x);
-  if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
+  miras__say_field(&m->plan.d, miras__asks[i - 3], why, why_size);
   miras__say(why, why_size,
              ", which comes with tokens; for miras_memory_write it must be 0: set it to 0, or use "
              "miras_memory_forward");
@@ -20000,6 +20225,7 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_CONV_BIAS_K, "conv_k.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
   X(MIRAS__W_CONV_BIAS_V, "conv_v.bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
   X(MIRAS__W_INNER, "inner.weight", MIRAS__BY_TIMES, 26, 10, 1)                                    \
+  X(MIRAS__W_NORM_LOW, "gates_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                \
   X(MIRAS__W_GATES_DOWN, "gates.down", MIRAS__BY_TIMES, 7, 10, 1)                                  \
   X(MIRAS__W_GATES_UP, "gates.up", MIRAS__BY_TIMES, 8, 1, 1)                                       \
   X(MIRAS__W_DECAY_DOWN, "decay.down", MIRAS__BY_TIMES, 18, 10, 1)                                 \
@@ -20080,8 +20306,10 @@ static const struct {
   MIRAS__PARAM_LIST(MIRAS__X)
 #undef MIRAS__X
 };
-MIRAS__FITS(miras__params_fit, sizeof miras__params->name + sizeof "blocks.255." <=
-            sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256 && MIRAS__PARAMS <= 255);
+#define MIRAS__ADAPTER_SIZE (sizeof ".adapter_a" - 1)
+MIRAS__FITS(miras__params_fit,
+            sizeof miras__params->name + sizeof "blocks.255." + MIRAS__ADAPTER_SIZE <=
+            sizeof(((miras_view *)0)->name) && MIRAS_MAX_LAYERS <= 256 && MIRAS__PARAMS <= 128);
 /* Of these, builders take the next. */
 MIRAS__FITS(miras__params_follow, MIRAS__W_NORM1_BIAS == MIRAS__W_NORM1 + 1 &&
             MIRAS__W_NORM2_BIAS == MIRAS__W_NORM2 + 1 && MIRAS__W_NORM_K == MIRAS__W_NORM_Q + 1 &&
@@ -20094,7 +20322,7 @@ typedef struct miras__param {
   uint32_t column;                 /* TIMES: the first that it makes                              */
   unsigned char first, next;       /* the first and next one of the same product, or none         */
   unsigned char bias;              /* of what it makes, or none                                   */
-  unsigned char experts;           /* 1: every expert has some of its rows                        */
+  unsigned char adapter;           /* 1: it has one                                               */
   uint32_t sixteens;               /* miras__param_at, and ...                                    */
   uint32_t place_sixteens;         /* ... miras__param_place, both in sixteens                    */
 } miras__param;
@@ -20115,7 +20343,7 @@ static size_t miras__param_place(const miras__param *w) {
 enum { MIRAS__SCALE_MIXER, MIRAS__SCALE_ATTENTION, MIRAS__SCALE_GATE, MIRAS__SCALE_GATES,
        MIRAS__SCALE_QUERIES, MIRAS__SCALE_MLP, MIRAS__SCALE_MLP_GATE, MIRAS__SCALE_COUNT };
 
-enum { MIRAS__OPS = 40, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
+enum { MIRAS__OPS = 39, MIRAS__ARRAYS = 36, MIRAS__INS = 6, MIRAS__PHASES = 10,
        MIRAS__HEADS = 4, MIRAS__TAILS = 2 };
 MIRAS__FITS(miras__lists_fit, 2 * MIRAS__OPS <= 255 && MIRAS__ARRAYS <= 64);
 
@@ -20184,11 +20412,10 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
 /* Rotary positions: `turn` entries of a head turn, by period of positions, or 0; pairs: of
- * neighbours. turns: [tile, turn] cosines and sines of a tile's positions; then turn / 2 doubles:
- * by what a position turns each pair; turning: floats of it. */
+ * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
+ * attention_factor; then turn / 2 doubles: by what a position turns each pair. */
 typedef struct miras__rope {
-  size_t turn, period, turning;
-  double base;
+  size_t turn, period;
   int way;                         /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
   float *turns;
 } miras__rope;
@@ -20234,6 +20461,15 @@ typedef struct miras__mlp {
   int sums_to_one;                 /* weights of those that it has chosen                         */
 } miras__mlp;
 
+/* Adapters of a layer: x A is multiplied by `by`; thins: x goes through masks. They lie behind all
+ * parameters, from `sixteens` on (miras__adapter_at). */
+typedef struct miras__adapting {
+  uint32_t sixteens;
+  float by;
+  uint16_t rank;
+  unsigned char thins;
+} miras__adapting;
+
 /* A layer's program, and what follows from it. Sizes are in floats; rows are padded to whole cache
  * lines (ld). */
 typedef struct miras__program {
@@ -20259,16 +20495,17 @@ typedef struct miras__program {
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
   size_t run;                      /* ... all of it                                               */
-  size_t writes;                   /* the memory whose state others recall                        */
-  size_t branches, norms;          /* of the stream: what adds to it, what reads it               */
+  unsigned char writes;            /* the memory whose state others recall                        */
+  unsigned char branches, norms;   /* of the stream: what adds to it, what reads it               */
+  miras__adapting adapting;
   size_t kept, call, call_train;   /* floats of a token in arrays that lie there, ...             */
-  size_t pack;                     /* of a worker's scratch that of products, which comes first; 0
-                                      on a device                                                 */
+  size_t pack;                     /* of a worker's scratch that of products, which comes first and,
+                                      where matrices are not float, ends with a tile of them; 0 on a
+                                      device                                                      */
   size_t room;                     /* where arrays of a task end and an operation's own room is   */
   size_t at_states;                /* of texts that go segment by segment: their states there     */
   size_t scratch, scratch_train;   /* of a worker                                                 */
   size_t bare, bare_train;         /* and where products need none                                */
-  size_t wide;                     /* but float: where a tile of matrices lies in it              */
   size_t packed, floats;           /* bytes of matrices that are not float; floats of all else    */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of weights in panels or transposed        */
   miras__mixer mixer;
@@ -20276,7 +20513,7 @@ typedef struct miras__program {
   miras__mlp mlp;
   float scales[MIRAS__SCALE_COUNT];   /* of operations SCALE                                      */
   const char *text;                /* NULL, or what it was read from; and where there ...         */
-  uint32_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
+  uint16_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
   /* the lists */
   unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
   miras__op op[MIRAS__OPS];
@@ -20290,6 +20527,7 @@ typedef struct miras__program {
 typedef struct miras__layer {
   const miras__program *p;
   int index;
+  int view;                        /* its first one                                               */
   size_t first, run;               /* its first float among parameters, and in a running text     */
   size_t site;                     /* the first of its masks: one for each of its branches        */
   int gives;                       /* its values are those that others mix in                     */
@@ -20333,11 +20571,11 @@ typedef struct miras__layer_work {
 } miras__layer_work;
 
 /* Masks of one call: the key of a row follows from seed, step, call, site and row (dropout,
- * @29). */
+ * @29). thin: of what adapters read. */
 typedef struct miras__drop {
   uint64_t key;
-  uint32_t limit;
-  float scale;
+  uint32_t limit, thin;
+  float scale, thin_scale;
 } miras__drop;
 
 /* A task: rows first..first + n - 1 of a sequence, which are rows `row` on of the call, and heads
@@ -20545,19 +20783,25 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
   #define MIRAS__PANELS 1
 #endif
 
-enum { MIRAS__SPLIT = 1 << 17 };   /* weights of a product that is worth other workers' while     */
+enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other workers' while     */
+
+/* Has every expert some rows of a parameter? */
+static int miras__of_experts(const miras__program *p, const miras__param *w) {
+  return p->mlp.experts && w >= p->param + MIRAS__W_MLP_GATE;
+}
 
 /* The rows of a parameter that one expert has; all rows of a layer without experts. */
 static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
-  return w->experts ? w->rows / p->mlp.experts : w->rows;
+  return miras__of_experts(p, w) ? w->rows / p->mlp.experts : w->rows;
 }
 
 /* The columns of a panel of a weight; 0: rows. */
-static size_t miras__panel_of(const miras__kernels *k, const miras__param *w) {
+static size_t miras__panel_of(const miras__kernels *k, const miras__program *p,
+                              const miras__param *w) {
 #if MIRAS__PANELS
-  return w->experts ? 0 : k->panel;
+  return p->form || miras__of_experts(p, w) ? 0 : k->panel;
 #else
-  (void)k, (void)w;
+  (void)k, (void)p, (void)w;
   return 0;
 #endif
 }
@@ -20583,6 +20827,18 @@ typedef struct miras__times_job {
   const float *x;
 } miras__times_job;
 
+#ifndef MIRAS__DEVICE
+/* A weight that is not float, from a row on. */
+static miras__packed miras__weight_packed(const miras__visit *a, const miras__param *w, size_t row,
+                                          float *scratch) {
+  const miras__program *p = a->layer->p;
+  miras__packed few = miras__packed_of(a->layer->packed + miras__param_at(w), p->form, w->rows,
+                                       w->cols);
+  few.row = row, few.wide = scratch + p->pack - MIRAS__WIDEN;
+  return few;
+}
+#endif
+
 static void miras__times_task(void *argument, int index, int worker) {
   const miras__times_job *j = (const miras__times_job *)argument;
   const miras__visit *a = j->a;
@@ -20593,12 +20849,8 @@ static void miras__times_task(void *argument, int index, int worker) {
   MIRAS__CHECKED(miras__gemm_room(j->n, cols, j->rows) <= a->layer->p->pack);
 #ifndef MIRAS__DEVICE
   if (a->layer->p->form) {
-    const miras__program *p = a->layer->p;
-    miras__packed few;
-    few.p = a->layer->packed + miras__param_at(j->w) +
-            j->row * miras__row_bytes(p->form, j->w->cols) + miras__row_bytes(p->form, col);
-    few.form = p->form, few.turned = 0, few.cols = j->w->cols;
-    few.wide = scratch + p->wide;
+    miras__packed few = miras__weight_packed(a, j->w, j->row, scratch);
+    few.p = miras__brick_of(&few, 0, col);
     miras__packed_times(a->k, j->mode, c, j->ldc, x, &few, j->n, cols, j->rows, scratch);
     return;
   }
@@ -20621,7 +20873,8 @@ static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, f
   j.each = j.w->cols;
 #ifndef MIRAS__DEVICE
   if (a->on && j.rows * j.each >= MIRAS__SPLIT) {
-    j.each = (j.each / miras__workers(a->on) + 63) / 64 * 64;
+    j.each = p->form ? (size_t)MIRAS__ACROSS
+                     : (j.each / miras__workers(a->on) + 63) / 64 * 64;
     miras__each(a->on, (j.w->cols + j.each - 1) / j.each, miras__times_task, &j);
     return;
   }
@@ -20635,7 +20888,7 @@ static void miras__times(const miras__visit *a, int id, int mode, float *c, size
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
   const size_t first = w->column;
-  if (a->panels && miras__panel_of(a->k, w)) {
+  if (a->panels && miras__panel_of(a->k, p, w)) {
     const size_t cols = miras__columns_of(p, w);
     MIRAS__CHECKED(miras__gemm_room(n, cols, w->rows) <= p->pack);
     miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
@@ -20657,10 +20910,118 @@ static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mod
   const size_t rows = miras__each_rows(p, w), cols = miras__columns_of(p, w);
   const float *start = a->work.turned + miras__param_place(w);
   MIRAS__CHECKED(miras__gemm_room(n, rows, cols) <= p->pack);
+#ifndef MIRAS__DEVICE
+  if (p->form) {                                 /* weight by weight: they lie apart              */
+    for (; id; id = w->next, mode = MIRAS__ADD, d += w->cols) {
+      miras__packed few;
+      w = miras__param_of(p, id);
+      few = miras__weight_packed(a, w, e * rows, a->scratch);
+      miras__packed_turned(a->k, mode, dx, ldx, miras__mat(d, ldd), &few, n, rows, w->cols,
+                           a->scratch);
+    }
+    return;
+  }
+#endif
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__panel_of(a->k, w) ? miras__panels(start, cols)
-                                         : miras__mat(start + e * rows, miras__pad(w->rows)),
+                miras__panel_of(a->k, p, w) ? miras__panels(start, cols)
+                                            : miras__mat(start + e * rows, miras__pad(w->rows)),
                 n, rows, cols, a->scratch);
+}
+
+/* ---- adapters ---- */
+
+/* The first floats of a weight's A [rows, rank] and B [rank, cols], counted from the layer's: they
+ * lie behind all parameters, in the order of their weights. */
+static void miras__adapter_at(const miras__program *p, const miras__param *of, size_t *a,
+                              size_t *b) {
+  const miras__param *w = p->param;
+  const size_t rank = p->adapting.rank;
+  *a = (size_t)p->adapting.sixteens * 16;
+  for (; w < of; w++)
+    if (w->adapter) *a += miras__pad(w->rows * rank) + miras__pad(rank * w->cols);
+  *b = *a + miras__pad(of->rows * rank);
+}
+
+/* What an adapter reads goes through a mask of its own: rows x of the call, from `row` on. */
+static void miras__thin_rows(const miras__kernels *k, const miras__drop *drop, size_t site,
+                             size_t row, float *x, size_t ld, size_t rows, size_t n) {
+  miras__drop thin = *drop;
+  thin.limit = drop->thin, thin.scale = drop->thin_scale;
+  miras__drop_rows(k, &thin, site, row, x, NULL, x, ld, rows, n);
+}
+
+/* The number of that mask, beyond those of branches. */
+static size_t miras__thin_site(const miras__layer *layer, const miras__op *o, int id) {
+  return ((size_t)1 << 24) + ((size_t)layer->index * 64 + (size_t)(o - layer->p->op)) * 128 +
+         (size_t)id;
+}
+
+/* A tile of an operation's own for it, behind that of branches. */
+static miras__sheet miras__thin_room(const miras__visit *a, const miras__op *o, int branch) {
+  const miras__program *p = a->layer->p;
+  miras__sheet z;
+  z.p = a->scratch + p->pack + p->room + (branch ? MIRAS__TILE * p->ld_x : 0);
+  z.ld = miras__pad(miras__param_of(p, o->param)->rows);
+  return z;
+}
+
+/* low = s x A of each adapter beside a product, and y += low B; low is what in[slot] has of it, and
+ * x is that of branches where slot is 2. */
+static void miras__adapters(const miras__visit *a, const miras__op *o, int slot, float *y,
+                            size_t ldy, miras__sheet x) {
+  const miras__program *p = a->layer->p;
+  const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
+  miras__sheet low = miras__x_of(a, o, slot), from;
+  int id = o->in[slot] ? o->param : 0;
+  for (; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
+    size_t at, b;
+    if (!w->adapter) continue;
+    miras__adapter_at(p, w, &at, &b);
+    from = x;
+    if (MIRAS__TRAINS && a->drop && p->adapting.thins) {
+      from = miras__thin_room(a, o, slot > 1);
+      a->k->copy_rows(from.p, from.ld, x.p, x.ld, a->n, w->rows);
+      miras__thin_rows(a->k, a->drop, miras__thin_site(a->layer, o, id), a->row, from.p, from.ld,
+                       a->n, w->rows);
+    }
+    MIRAS__CHECKED(miras__gemm_room(a->n, rank, w->rows) <= p->pack &&
+                   miras__gemm_room(a->n, w->cols, rank) <= p->pack);
+    miras__matmul(a->k, MIRAS__SET, low.p, low.ld, miras__mat(from.p, from.ld),
+                  miras__mat(a->layer->w + at, rank), a->n, rank, w->rows, a->scratch);
+    a->k->scale_rows(low.p, low.ld, p->adapting.by, NULL, 0, low.p, low.ld, a->n, rank);
+    miras__matmul(a->k, MIRAS__ADD, y + (w->column - first), ldy, miras__mat(low.p, low.ld),
+                  miras__mat(a->layer->w + b, w->cols), a->n, w->cols, rank, a->scratch);
+    low.p += rank;
+  }
+}
+
+/* dlow = s d B', dx += dlow A', through the mask. */
+static void miras__adapters_bwd(const miras__visit *a, const miras__op *o, int slot,
+                                miras__sheet dx, const float *d, size_t ldd) {
+  const miras__program *p = a->layer->p;
+  const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
+  miras__sheet low = miras__dx_of(a, o, slot), z;
+  int id = o->in[slot] ? o->param : 0;
+  for (; id; id = miras__param_of(p, id)->next) {
+    const miras__param *w = miras__param_of(p, id);
+    size_t at, b;
+    if (!w->adapter) continue;
+    miras__adapter_at(p, w, &at, &b);
+    miras__matmul(a->k, MIRAS__SET, low.p, low.ld, miras__mat(d + (w->column - first), ldd),
+                  miras__turned(a->layer->w + b, w->cols), a->n, rank, w->cols, a->scratch);
+    a->k->scale_rows(low.p, low.ld, p->adapting.by, NULL, 0, low.p, low.ld, a->n, rank);
+    z = p->adapting.thins ? miras__thin_room(a, o, slot > 1) : dx;
+    miras__matmul(a->k, p->adapting.thins ? MIRAS__SET : MIRAS__ADD, z.p, z.ld,
+                  miras__mat(low.p, low.ld), miras__turned(a->layer->w + at, rank), a->n, w->rows,
+                  rank, a->scratch);
+    if (p->adapting.thins) {
+      miras__thin_rows(a->k, a->drop, miras__thin_site(a->layer, o, id), a->row, z.p, z.ld, a->n,
+                       w->rows);
+      a->k->add_rows(dx.p, dx.ld, z.p, z.ld, a->n, w->rows);
+    }
+    low.p += rank;
+  }
 }
 
 /* ---- rotary positions ---- */
@@ -20671,13 +21032,11 @@ static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, s
   to->turn = r->dim                              ? (size_t)r->dim
              : r->share == MIRAS_ROPE_SHARE_NONE ? 0
              : r->share == MIRAS_ROPE_SHARE_ALL  ? n : (n / 4 + 1) / 2 * 2;
-  to->turning = (MIRAS__TILE + 1) * to->turn;
   to->way = r->interleaved ? 2 : 1;
-  to->base = (double)r->theta;
   to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? chunk : 0;
 }
 
-/* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
+/* Angle of the pair i of a head at a position: position * theta^(-2i / turn), or that scaled. */
 static double miras__angle(const miras__rope *r, size_t i, uint64_t position) {
   double by;
   memcpy(&by, r->turns + MIRAS__TILE * r->turn + i * sizeof by / sizeof(float), sizeof by);
@@ -20685,18 +21044,48 @@ static double miras__angle(const miras__rope *r, size_t i, uint64_t position) {
 }
 
 #ifndef MIRAS__DEVICE
-static MIRAS__COLD void miras__draw_turns(const miras__rope *r) {
+/* The pair of entries, counted in parts of one, that turns so often within the context. */
+static double miras__pair_of(double turns, double turn, double theta, int context) {
+  return turn * miras__log((double)context / (turns * 6.283185307179586)) /
+         (2 * miras__log(theta));
+}
+
+/* How much of its own angle the pair i keeps, which turns by an angle by each position. */
+static MIRAS__COLD double miras__scaling_keeps(const miras_rope_scaling *s, double theta, double i,
+                                               double turn, double by) {
+  double from = (double)s->low_frequency_factor, to = (double)s->high_frequency_factor, x;
+  if (s->type < MIRAS_ROPE_SCALING_LLAMA3) return s->type == MIRAS_ROPE_SCALING_NONE;
+  if (s->type == MIRAS_ROPE_SCALING_LLAMA3) {
+    x = ((double)s->context * by / 6.283185307179586 - from) / (to - from);
+  } else {
+    from = ceil(miras__pair_of(from, turn, theta, s->context));
+    to = floor(miras__pair_of(to, turn, theta, s->context));
+    if (from > turn - 1) from = turn - 1;
+    if (!(to > 0)) to = 0;
+    x = from > to || from < to ? (from - i) / (from - to) : i <= to;
+  }
+  return !(x > 0) ? 0 : x < 1 ? x : 1;    /* with theta 1 no pair is another's: x is no number */
+}
+
+/* Angles by theta, which s scales, if it is not NULL. */
+static MIRAS__COLD void miras__draw_turns(const miras__rope *r, float theta,
+                                          const miras_rope_scaling *s) {
   const size_t half = r->turn / 2;
+  const float size = s && s->type == MIRAS_ROPE_SCALING_YARN ? s->attention_factor : 1;
   float *turn = r->turns, *to = turn + MIRAS__TILE * r->turn;
   size_t t, i;
   for (i = 0; i < half; i++) {
-    const double by = miras__pow(r->base, -2 * (double)i / (double)r->turn);
+    double by = miras__pow((double)theta, -2 * (double)i / (double)r->turn);
+    if (s && s->type) {
+      const double keeps = miras__scaling_keeps(s, (double)theta, (double)i, (double)r->turn, by);
+      by *= keeps + (1 - keeps) / (double)s->factor;
+    }
     memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
   }
   for (t = 0; t < MIRAS__TILE; t++, turn += r->turn) {
     for (i = 0; i < half; i++) {
-      turn[i] = (float)miras__cos(miras__angle(r, i, (uint64_t)t));
-      turn[half + i] = (float)miras__sin(miras__angle(r, i, (uint64_t)t));
+      turn[i] = size * (float)miras__cos(miras__angle(r, i, (uint64_t)t));
+      turn[half + i] = size * (float)miras__sin(miras__angle(r, i, (uint64_t)t));
     }
   }
 }
@@ -20716,6 +21105,7 @@ typedef struct miras__job {
                               depth.. of the panels c, ldc deep, = a; TURN_ = a'                 */
   int pairs;               /* 1, 2: a PRODUCT of each expert, one below the other, over the tokens
                               that have chosen it; a, or b, has a row for each pair              */
+  size_t site;             /* not 0: a goes through the mask of an adapter                       */
   const float *a, *b;
   float *c;
   size_t lda, ldb, ldc, rows, cols, depth;
@@ -20731,6 +21121,7 @@ typedef struct miras__jobs {
   float *scratch;          /* [workers, scratch_size]                                            */
   size_t scratch_size;
   size_t batch, tokens, tiles;   /* of the call                                                  */
+  const miras__drop *drop;       /* its masks, or NULL                                           */
   const int32_t *place;    /* of the layer's pairs, tokens of which are a path                   */
   size_t ld_place, paths;
   size_t tasks;
@@ -20774,6 +21165,20 @@ static void miras__expert_block(const miras__jobs *list, const miras__job *j, si
   }
 }
 
+/* A whole job whose a goes through a mask, tile by tile. */
+static void miras__thin_job(const miras__jobs *list, const miras__job *j, float *pack) {
+  float *x = pack + miras__gemm_room(j->rows, j->cols, MIRAS__TILE);
+  const size_t ld = miras__pad(j->rows);
+  size_t t, n;
+  for (t = 0; t < j->depth; t += n) {
+    n = j->depth - t < MIRAS__TILE ? j->depth - t : MIRAS__TILE;
+    list->k->copy_rows(x, ld, j->a + t * j->lda, j->lda, n, j->rows);
+    miras__thin_rows(list->k, list->drop, j->site, t, x, ld, n, j->rows);
+    miras__matmul(list->k, MIRAS__ADD, j->c, j->ldc, miras__turned(x, ld),
+                  miras__mat(j->b + t * j->ldb, j->ldb), j->rows, j->cols, n, pack);
+  }
+}
+
 #if MIRAS__PANELS
 /* Columns col..col + n - 1 of panels `deep` deep = x [rows, n]; p: their first row. */
 static void miras__panels_fill(const miras__kernels *k, float *p, size_t deep, size_t col,
@@ -20804,6 +21209,8 @@ static void miras__job_task(void *argument, int index, int worker) {
   cols = j->cols - c < j->wide ? j->cols - c : j->wide;
   if (j->pairs) {
     miras__expert_block(list, j, e, i, c, rows, cols, pack);
+  } else if (j->site) {
+    miras__thin_job(list, j, pack);
   } else if (j->kind == MIRAS__PRODUCT) {
     MIRAS__CHECKED(miras__gemm_room(rows, cols, MIRAS__JOB_DEPTH) <= list->scratch_size);
     for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
@@ -20850,7 +21257,7 @@ static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_
   j->rows = rows;
   j->cols = cols;
   j->first = list->tasks;
-  j->pairs = 0;
+  j->pairs = 0, j->site = 0;
   miras__job_cut(list, j, MIRAS__JOB_ROWS, MIRAS__JOB_COLS);
   list->count += rows && cols;
   return j;
@@ -20903,7 +21310,7 @@ static void miras__layer_panels(const miras__layer *layer, const miras__layer_wo
   for (i = 1; i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
     miras__job *j;
-    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || !miras__panel_of(list->k, w))
+    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || !miras__panel_of(list->k, p, w))
       continue;
     j = miras__job_add(list, MIRAS__TO_PANELS, w->rows, w->cols);
     j->c = work->turned + miras__param_place(first), j->ldc = w->rows;
@@ -20919,10 +21326,10 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
   int i;
   for (i = 1; i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i], *first = miras__param_of(p, w->first);
-    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, w) : 0;
+    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, p, w) : 0;
     const size_t row = w->column - first->column, ld = miras__pad(w->rows);
     const float *start = work->turned + miras__param_place(first);
-    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES) continue;
+    if (!w->rows || miras__params[i].origin != MIRAS__BY_TIMES || p->form) continue;
     miras__job_transpose(list, panel ? miras__panels(start + row * panel,
                                                      miras__columns_of(p, first))
                                      : miras__mat(start + row * ld, ld),
@@ -21138,7 +21545,7 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
 
 /* ---- products ---- */
 
-/* y = x W + b */
+/* y = x W + b, and what adapters add */
 static void miras__op_times(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
@@ -21151,6 +21558,7 @@ static void miras__op_times(const miras__visit *a, const miras__op *o) {
       a->k->add_rows(y.p + (w->column - first), y.ld, miras__weight(a->layer, w->bias), 0, a->n,
                      w->cols);
   }
+  miras__adapters(a, o, 1, y.p, y.ld, x);
 }
 
 /* dx =+ dy W', db += dy */
@@ -21166,6 +21574,7 @@ static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
       a->k->add_rows(miras__tile_sum(a, w->bias), 0, d.p + (w->column - first), d.ld, a->n,
                      w->cols);
   }
+  miras__adapters_bwd(a, o, 1, dx, d.p, d.ld);
 }
 
 /* y = x + u W + b, of the stream, u W + b behind dropout; without a weight u. */
@@ -21173,7 +21582,7 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
   const size_t ld = p->ld_x;
-  const int drop = MIRAS__TRAINS && a->drop;
+  const int drop = MIRAS__TRAINS && a->drop && p->drops;
   const miras__sheet u = miras__x_of(a, o, 1);
   const float *x = miras__x_of(a, o, 0).p;
   float *y = miras__y_of(a, o).p, *t = drop ? miras__own_room(a) : y;
@@ -21182,6 +21591,7 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
   else if (drop) a->k->copy_rows(t, ld, u.p, u.ld, a->n, p->width);
   else a->k->add_rows(t, ld, u.p, u.ld, a->n, p->width);
   if (w->bias) a->k->add_rows(t, ld, miras__weight(a->layer, w->bias), 0, a->n, p->width);
+  miras__adapters(a, o, 2, t, ld, u);
   if (drop)
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, y, x, t, ld, a->n, p->width);
 }
@@ -21194,7 +21604,7 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   const size_t ld = p->ld_x;
   float *d = miras__stream_d(a, o->turn);
   if (p->drops) {
-    float *in = miras__grad(a, o->in[2], 0).p;
+    float *in = miras__grad(a, o->in[3], 0).p;
     miras__drop_rows(a->k, a->drop, a->layer->site + o->part, a->row, in, NULL, d, ld, a->n,
                      p->width);
     d = in;
@@ -21202,6 +21612,7 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   if (w->rows) miras__times_of_bwd(a, o->param, 0, MIRAS__SET, du.p, du.ld, d, ld, a->n);
   else a->k->copy_rows(du.p, du.ld, d, ld, a->n, p->width);
   if (w->bias) a->k->add_rows(miras__tile_sum(a, w->bias), 0, d, ld, a->n, p->width);
+  miras__adapters_bwd(a, o, 2, du, d, ld);
 }
 
 /* ---- token shifts (RWKV) ---- */
@@ -22290,9 +22701,9 @@ static const miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"squash", miras__op_squash, MIRAS__BACK(miras__op_squash_bwd), MIRAS__IS_IN_PLACE, 1, 0, 0},
   {"multiply", miras__op_multiply, MIRAS__BACK(miras__op_multiply_bwd), MIRAS__IS_AGAIN, 6, 0, 3},
   {"times", miras__op_times, MIRAS__BACK(miras__op_times_bwd),
-   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 0, 1},
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 2, 3},          /* in: x, what adapters make of it      */
   {"branch", miras__op_branch, MIRAS__BACK(miras__op_branch_bwd),
-   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 4, 0, 6},
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 4, 4, 14},         /* in: x, u, likewise of u, mask        */
   {"shift", miras__op_shift, MIRAS__BACK(miras__op_shift_bwd),
    MIRAS__IS_TEXT | MIRAS__IS_AHEAD | MIRAS__IS_NEIGHBOURS | MIRAS__IS_HEAVY | MIRAS__IS_STREAMS,
    2, 0, 0},
@@ -22461,14 +22872,37 @@ static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
 /* ---- gradients of weights ---- */
 
 #ifndef MIRAS__DEVICE
+/* Where the gradients of a layer go: from `all` on as its parameters lie or, of a trainer that does
+ * not move all, as `at` says of each of its views; NOWHERE_AT: that one does not move. */
+#define MIRAS__NOWHERE_AT ((size_t)-1)
+typedef struct miras__aims {
+  float *all;
+  const size_t *at;
+} miras__aims;
+
+/* That of parameter `id`, part 0, or of its adapter's A or B, 1 or 2; NULL: nowhere. */
+static float *miras__grad_to(const miras__program *p, const miras__aims *g, int id, int part) {
+  const miras__param *w = miras__param_of(p, id), *x;
+  size_t at[3], n = 0;
+  at[0] = miras__param_at(w);
+  miras__adapter_at(p, w, &at[1], &at[2]);
+  if (!g->at) return g->all + at[part];
+  for (x = p->param; x < (part ? p->param + MIRAS__PARAMS : w); x++) n += x->rows > 0;
+  for (x = p->param; part && x < w; x++) n += x->adapter ? 2u : 0;
+  n += part ? (size_t)part - 1 : 0;
+  return g->at[n] == MIRAS__NOWHERE_AT ? NULL : g->all + g->at[n];
+}
+
 /* The job dw += x' d over all tokens, or, of pairs of token and expert, one for each expert: pairs
  * 1, 2 as in miras__job. */
-static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g, miras__sheet x,
-                              miras__sheet d, miras__jobs *list) {
+static void miras__weight_job(const miras__visit *a, int id, int pairs, const miras__aims *g,
+                              miras__sheet x, miras__sheet d, miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, id);
-  miras__job *j = miras__job_product(list, g + miras__param_at(w), miras__each_rows(p, w), w->cols,
-                                     x.p, x.ld, d.p, d.ld);
+  float *to = miras__grad_to(p, g, id, 0);
+  miras__job *j;
+  if (!to) return;
+  j = miras__job_product(list, to, miras__each_rows(p, w), w->cols, x.p, x.ld, d.p, d.ld);
   if (!pairs) return;
   list->ld_place = a->work.rows, list->paths = p->mlp.paths;
   j->pairs = pairs;
@@ -22477,7 +22911,7 @@ static void miras__weight_job(const miras__visit *a, int id, int pairs, float *g
 }
 
 /* Those of a mixture of experts. */
-static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float *g,
+static void miras__expert_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
                                miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__sheet x = miras__x_of(a, o, 0);
@@ -22492,15 +22926,41 @@ static void miras__expert_jobs(const miras__visit *a, const miras__op *o, float 
   miras__weight_job(a, MIRAS__W_MLP_DOWN, 1, g, act, miras__dy_of(a, o), list);
 }
 
-/* The jobs of operation o for its weights, x' d. */
-static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, miras__jobs *list) {
+/* The jobs of the adapter beside a weight, dA += x' dlow, x through its mask, and dB += low' d. */
+static void miras__adapter_jobs(const miras__visit *a, const miras__op *o, int id,
+                                const miras__aims *g, miras__sheet x, miras__sheet d,
+                                miras__sheet low, miras__sheet dlow, miras__jobs *list) {
   const miras__program *p = a->layer->p;
-  const int stream = o->what == MIRAS__OP_BRANCH;
-  miras__sheet d = stream && p->drops ? miras__grad(a, o->in[2], 0) : miras__dy_of(a, o);
+  const miras__param *w = miras__param_of(p, id);
+  const size_t rank = p->adapting.rank;
+  float *to = miras__grad_to(p, g, id, 1);
+  if (to) {
+    miras__job *j = miras__job_product(list, to, w->rows, rank, x.p, x.ld, dlow.p, dlow.ld);
+    if (p->adapting.thins) {
+      j->site = miras__thin_site(a->layer, o, id);
+      miras__job_cut(list, j, w->rows, rank);
+    }
+  }
+  to = miras__grad_to(p, g, id, 2);
+  if (to) miras__job_product(list, to, rank, w->cols, low.p, low.ld, d.p, d.ld);
+}
+
+/* The jobs of operation o for its weights, x' d. */
+static void miras__op_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
+                           miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  const int stream = o->what == MIRAS__OP_BRANCH, slot = 1 + stream;
+  const miras__sheet x = miras__x_of(a, o, stream);
+  miras__sheet d = stream && p->drops ? miras__grad(a, o->in[3], 0) : miras__dy_of(a, o);
+  miras__sheet low = miras__x_of(a, o, slot), dlow = miras__dx_of(a, o, slot);
   int id;
   if (stream && !p->drops) d.p = miras__stream_d(a, o->turn), d.ld = p->ld_x;
   for (id = o->param; id; id = miras__param_of(p, id)->next) {
-    miras__weight_job(a, id, 0, g, miras__x_of(a, o, stream), d, list);
+    miras__weight_job(a, id, 0, g, x, d, list);
+    if (miras__param_of(p, id)->adapter) {
+      miras__adapter_jobs(a, o, id, g, x, d, low, dlow, list);
+      low.p += p->adapting.rank, dlow.p += p->adapting.rank;
+    }
     d.p += miras__param_of(p, id)->cols;
   }
 }
@@ -22508,15 +22968,17 @@ static void miras__op_jobs(const miras__visit *a, const miras__op *o, float *g, 
 /* The jobs that make the gradients g of a layer's parameters: those of weights of the operations
  * that are the `round`th to multiply by them; the sums in round 0. Returns whether there are
  * more. */
-static int miras__layer_weights(const miras__visit *a, float *g, int round, miras__jobs *list) {
+static int miras__layer_weights(const miras__visit *a, const miras__aims *g, int round,
+                                miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, list->tiles, b, b * p->mixer.heads};
   int i, more = 0;
   for (i = 1; !round && i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i];
     const int origin = miras__params[i].origin;
-    if (origin != MIRAS__BY_TIMES)
-      miras__job_reduce(list, g + miras__param_at(w), miras__count(w),
+    float *to = w->rows && origin != MIRAS__BY_TIMES ? miras__grad_to(p, g, i, 0) : NULL;
+    if (to)
+      miras__job_reduce(list, to, miras__count(w),
                         a->work.part[origin] + miras__param_place(w), p->sums[origin],
                         rows[origin]);
   }
@@ -22538,16 +23000,52 @@ static int miras__layer_weights(const miras__visit *a, float *g, int round, mira
 /* What follows from a program, and the builders of the types of layers. */
 
 #ifndef MIRAS__DEVICE
+/* ---- patterns of names ---- */
+
+/* Does a name match the pattern of `length` characters? */
+static int miras__matches(const char *name, const char *pattern, size_t length) {
+  const char *const end = pattern + length, *star = NULL, *since = name;
+  while (*name) {
+    if (pattern < end && *pattern == '*') star = pattern++, since = name;
+    else if (pattern < end && *pattern == *name) pattern++, name++;
+    else if (star) pattern = star + 1, name = ++since;
+    else return 0;
+  }
+  while (pattern < end && *pattern == '*') pattern++;
+  return pattern == end;
+}
+
+/* Which of some patterns, with commas between, match a name, by bits; of those from the 64th on the
+ * last bit. */
+static uint64_t miras__matching(const char *name, const char *patterns) {
+  uint64_t all = 0;
+  size_t length;
+  int i = 0;
+  for (;; patterns += length + 1, i += i < 63) {
+    length = strcspn(patterns, ",");
+    if (miras__matches(name, patterns, length)) all |= (uint64_t)1 << i;
+    if (!patterns[length]) return all;
+  }
+}
+
 /* ---- parameters ---- */
+
+/* How a model with weights of a form holds a parameter. */
+static int miras__form_of(int form, int decay, int turned) {
+  if (!decay) return MIRAS_WEIGHTS_FLOAT;
+  return form == MIRAS_WEIGHTS_Q4 && turned ? MIRAS_WEIGHTS_Q8 : form;
+}
 
 /* Append a parameter, unless it has no rows; cols 0: a vector. Its initial values are drawn from
  * stream `stream` of the layer. */
 static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
                             int stream, double mean, double deviation) {
-  const int form = decay ? v->form : MIRAS_WEIGHTS_FLOAT;
+  const int turned = v->layer < 0, form = miras__form_of(v->form, decay, turned);
   size_t count = 0, offset = form ? v->packed : v->floats;
   miras__grow(&count, rows, cols ? cols : 1);
-  if (form) miras__grow(&v->packed, rows, miras__row_bytes(form, cols));
+  if (form)
+    miras__grow(&v->packed, 1, turned ? miras__packed_bytes(form, cols, rows)
+                                      : miras__packed_bytes(form, rows, cols));
   else miras__grow(&v->floats, count, 1);
   v->packed = miras__padded(v->packed);
   v->floats = miras__padded(v->floats);
@@ -22559,6 +23057,7 @@ static void miras__view_add(miras__views *v, const char *name, size_t rows, size
     if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
     miras__say(view->name, sizeof view->name, "%s", name);
     view->weight_decay = decay;
+    view->turned = decay && turned;
     view->seed = v->seed + (uint64_t)stream;
     view->mean = mean;
     view->deviation = deviation;
@@ -22598,6 +23097,20 @@ static void miras__layer_views(const miras__program *p, miras__views *v, double 
                     stream ? most / sqrt(fan * (double)miras__each_rows(p, w)) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
       v->view[v->count - 1].rate = (float)miras__init_rate(&p->mixer.plan);
+  }
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i];
+    char name[24 + MIRAS__ADAPTER_SIZE], of[24];
+    int part;
+    for (part = 0; w->adapter && part < 2; part++) {
+      name[0] = 0;
+      miras__say(name, sizeof name, "%s.adapter_%s", miras__param_name(p, i, of),
+                 part ? "b" : "a");
+      if (part) miras__view_add(v, name, p->adapting.rank, w->cols, 0, 0, 0, 0);
+      else
+        miras__view_add(v, name, w->rows, p->adapting.rank, 0, 64 + i, 0,
+                        1 / sqrt(3 * (double)w->rows));
+    }
   }
 }
 
@@ -22720,8 +23233,8 @@ static void miras__add_branch(miras__program *p, int u, size_t u_cols, int id, i
   const int to = read ? miras__rows_new(p, "mid", p->width) : MIRAS__Y;
   miras__op *o = miras__op_new(p, MIRAS__OP_BRANCH, to, 0, p->stream, 0, p->width);
   miras__op_reads(o, 1, u, 0);
-  o->part = (unsigned char)p->branches++;
-  if (p->drops) miras__op_reads(o, 2, miras__rows_new(p, "mask", p->width), 0);
+  o->part = p->branches++;
+  if (p->drops) miras__op_reads(o, 3, miras__rows_new(p, "mask", p->width), 0);
   if (id) o->param = (unsigned char)miras__want(p, id, u_cols, p->width);
   if (o->param && bias) p->param[id].bias = (unsigned char)miras__want(p, bias, p->width, 0);
   p->stream = (unsigned char)to;
@@ -22794,7 +23307,8 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     x.multiplied |= miras__multiplied(o);
     if (times || experts) x.divided |= out;
     if (experts) x.divided |= miras__slots(o, 8 | 32);
-    if (o->what == MIRAS__OP_BRANCH) x.stream |= out, x.divided |= miras__of(o->in[2]);
+    if (times) x.divided |= miras__slots(o, 4);
+    if (o->what == MIRAS__OP_BRANCH) x.stream |= out, x.divided |= miras__slots(o, 8 | 16);
     read = miras__back_reads(o);
     if (flags & MIRAS__IS_AT_GRAD) twice |= once & read, once |= read;
     else others |= read;
@@ -22955,8 +23469,8 @@ static MIRAS__COLD void miras__order_make(miras__program *p) {
     miras__op *o;
     if (p->list[i] >= MIRAS__OPS) continue;        /* it is made again                            */
     o = &p->op[p->list[i]];
-    o->turn = (unsigned char)p->norms;
-    p->norms += (miras__flags(o) & MIRAS__IS_STREAMS) > 0;
+    o->turn = p->norms;
+    if (miras__flags(o) & MIRAS__IS_STREAMS) p->norms++;
     for (s = 0; s < MIRAS__INS; s++)
       if (o->in[s] && miras__grad_before(p, i, o->in[s], miras__in_column(o, s)))
         o->adds = (unsigned char)(o->adds | 1 << s);
@@ -23103,10 +23617,13 @@ static MIRAS__COLD size_t miras__tasks_make(miras__program *p, int back) {
 /* Floats of an operation's own room in a task. */
 static size_t miras__op_room(const miras__program *p, const miras__op *o) {
   const size_t tile = MIRAS__TILE, n = (size_t)o->heads * o->cols;
+  const size_t thin = tile * miras__pad(p->param[o->param].rows);
   switch (o->what) {
     case MIRAS__OP_RMS: return 2 * miras__pad(o->cols);
     case MIRAS__OP_RELU2: return tile * miras__pad(o->cols);
-    case MIRAS__OP_BRANCH: case MIRAS__OP_SHIFT: case MIRAS__OP_MIX: return tile * p->ld_x;
+    case MIRAS__OP_TIMES: return p->adapting.thins && o->in[1] ? thin : 0;
+    case MIRAS__OP_BRANCH: return tile * p->ld_x + (p->adapting.thins && o->in[2] ? thin : 0);
+    case MIRAS__OP_SHIFT: case MIRAS__OP_MIX: return tile * p->ld_x;
     case MIRAS__OP_CONV: return p->tail[o->part].back * (miras__pad(o->cols) + o->cols) +
                                 tile * o->cols;
     case MIRAS__OP_VALUES: return tile * o->cols;
@@ -23131,6 +23648,13 @@ static void miras__param_lies(miras__program *p, uint32_t *sixteens, size_t at) 
   if (at / 16 != *sixteens) p->fits = 0;
 }
 
+/* Room of products with matrices of up to `side` rows or columns: where they are not float with a
+ * tile of them at its end. */
+static size_t miras__pack_of(size_t side, int form) {
+  const size_t room = miras__gemm_room(MIRAS__TILE, side, side);
+  return form ? miras__padded(room) + MIRAS__WIDEN : room;
+}
+
 /* Places of parameters in the layer's block, in rows of sums, and among transposed ones. */
 static MIRAS__COLD void miras__params_end(miras__program *p) {
   size_t side = 0;
@@ -23140,10 +23664,9 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
     const int origin = miras__params[i].origin, times = origin == MIRAS__BY_TIMES;
     const size_t count = miras__pad(miras__count(w)), cols = times ? miras__columns_of(p, w) : 0;
     if (!w->rows) continue;
-    w->experts = p->mlp.experts && i >= MIRAS__W_MLP_GATE;
     miras__param_lies(p, &w->sixteens, times && p->form ? p->packed : p->floats);
     if (times && p->form) {
-      miras__grow(&p->packed, w->rows, miras__row_bytes(p->form, w->cols));
+      miras__grow(&p->packed, 1, miras__packed_bytes(p->form, w->rows, w->cols));
       p->packed = miras__padded(p->packed);
     } else {
       miras__grow(&p->floats, count, 1);
@@ -23153,7 +23676,7 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       miras__grow(&p->sums[origin], 1, count);
     } else if (w->first == i) {
       size_t room = 0, back = 0;                   /* in panels, and turned                      */
-      if (MIRAS__TRAINS) {
+      if (MIRAS__TRAINS && !p->form) {
         miras__grow(&room, w->rows, miras__paneled(cols));
         miras__grow(&back, cols, miras__paneled(w->rows));
       }
@@ -23162,7 +23685,15 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
       side = miras__larger(side, miras__larger(cols, miras__each_rows(p, w)));
     }
   }
-  p->pack = miras__gemm_room(MIRAS__TILE, side, side);
+  miras__param_lies(p, &p->adapting.sixteens, p->floats);
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    const miras__param *w = &p->param[i];
+    if (!w->adapter) continue;
+    miras__grow(&p->floats, 1, miras__pad(w->rows * (size_t)p->adapting.rank));
+    miras__grow(&p->floats, 1, miras__pad(w->cols * (size_t)p->adapting.rank));
+    side = miras__larger(side, p->adapting.rank);
+  }
+  p->pack = miras__pack_of(side, p->form);
 }
 
 /* The states of a running text: tails, then of memories, of attention, of memories that recall. */
@@ -23216,6 +23747,11 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
   if (!MIRAS__TRAINS) return;
   p->bare_train = miras__larger(miras__larger(back, p->bare), jobs);
   jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
+  for (i = 1; i < MIRAS__PARAMS; i++)
+    if (p->adapting.thins && p->param[i].adapter)
+      jobs = miras__larger(jobs, MIRAS__TILE * miras__pad(p->param[i].rows) +
+                                   miras__gemm_room(p->param[i].rows, p->adapting.rank,
+                                                    MIRAS__TILE));
   p->scratch_train = miras__larger(miras__larger(back, p->scratch), jobs);
   if (!segments) return;
   p->at_states = p->scratch_train = miras__padded(p->scratch_train);
@@ -23530,7 +24066,6 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
   float *w = layer->w;
   size_t i, column;
   int id;
-  if (m->rope.turn) miras__draw_turns(&m->rope);
   if (m->idling) {
     miras__draw(m->idle, m->idling, 0, 0, 0);
     miras__draw(m->idle + m->idling, m->idling, 0, 1, 0);
@@ -23569,7 +24104,6 @@ static MIRAS__COLD void miras__layer_draw(const miras__layer *layer, uint64_t se
   const miras__param *shift = miras__param_of(p, MIRAS__W_SHIFT);
   size_t j, i;
   if (p->mixer.heads) miras__mixer_draw(layer, seed);
-  if (p->attending.rope.turn) miras__draw_turns(&p->attending.rope);
   /* mixes from 0 to 1: some channels see the token, others the one before */
   for (j = 0; p->type == MIRAS_LAYER_RWKV && j < shift->rows; j++)
     for (i = 0; i < p->width; i++)
@@ -23899,20 +24433,24 @@ static int miras__build_memory(miras__program *p, const miras_layer_desc *d, con
 }
 
 /* Memories of values, as Mamba's: of x, the values of all heads,
- *   (l, k, q) = x W,  each over its root mean square, or as it is
+ *   (l, k, q) = x W,  each over its root mean square, with gains or without, or as it is
  * and gates are made of l, of low rank. */
-static void miras__build_from_values(miras__program *p) {
+static void miras__build_from_values(miras__program *p, int gains) {
   miras__mixer *m = &p->mixer;
   const size_t low = m->low_rank, qk = m->qk, n = low + 2 * qk;
   const int x = miras__rows_new(p, "x", m->value), z = miras__rows_new(p, "inner", n);
   const size_t at[3] = {0, low, low + qk}, cols[3] = {low, qk, qk};
+  static const unsigned char gain[3] = {MIRAS__W_NORM_LOW, MIRAS__W_NORM_K, MIRAS__W_NORM_Q};
   miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
   int i, r = z;
   o->heads = (uint32_t)m->heads;
   miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
-  if (p->inner_epsilon > 0) r = miras__rows_new(p, "norm", n);
-  for (i = 2; i >= 0 && r != z; i--)
-    if (cols[i]) miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
+  if (p->inner_epsilon > 0 || gains) r = miras__rows_new(p, "norm", n);
+  for (i = 2; i >= 0 && r != z; i--) {
+    if (!cols[i]) continue;
+    o = miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
+    if (gains) o->param = (unsigned char)miras__want(p, gain[i], cols[i], 0);
+  }
   miras__build_gates(p, r, 0, 0);
   miras__add_read(p, m->k, r, low, m->qk_heads, m->dk);
   miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
@@ -23992,7 +24530,7 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
   miras__build_convs(p, d, 7, proj);
-  if (d->mixer.from_values) miras__build_from_values(p);
+  if (d->mixer.from_values) miras__build_from_values(p, d->mixer.from_values > 1);
   miras__build_keys(p, 0, g);
   return miras__build_memory(p, d, name, p->mixer.q, 0);
 }
@@ -24404,6 +24942,37 @@ static void miras__build_mac_layer(miras__program *p, const miras_layer_desc *d)
                    MIRAS__W_O);
 }
 
+/* Matrices that patterns name get adapters, and each product that has some of them columns of an
+ * array for what A makes. Returns which patterns have matched. */
+static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char *patterns) {
+  uint64_t matched = 0, here;
+  size_t cols = 0;
+  char name[40], of[24];
+  int i, id, n, low = 0;
+  for (i = 1; i < MIRAS__PARAMS; i++) {
+    if (!p->param[i].rows || miras__params[i].origin != MIRAS__BY_TIMES ||
+        (p->mlp.experts && i >= MIRAS__W_ROUTER))
+      continue;
+    name[0] = 0;
+    miras__say(name, sizeof name, "blocks.*.%s", miras__param_name(p, i, of));
+    here = miras__matching(name, patterns[0] ? patterns : "*");
+    matched |= here;
+    p->param[i].adapter = here != 0;
+  }
+  for (i = 0; i < p->ops; i++) {
+    miras__op *o = &p->op[i];
+    const int branch = o->what == MIRAS__OP_BRANCH;
+    if (!branch && o->what != MIRAS__OP_TIMES) continue;
+    for (n = 0, id = o->param; id; id = p->param[id].next) n += p->param[id].adapter;
+    if (!n) continue;
+    if (!low) low = miras__rows_new(p, "low", 0);
+    miras__op_reads(o, 1 + branch, low, cols);
+    cols += (size_t)n * p->adapting.rank;
+  }
+  if (low) miras__rows_wide(p, low, cols);
+  return matched;
+}
+
 /* What a layer has of memories and attention, before its builder. */
 static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
                                                    char *why, size_t n) {
@@ -24622,7 +25191,7 @@ static int miras__text_param(miras__reader *r, int group) {
   }
   for (i = first + miras__owns[group].count - 1; i >= first; i--)
     if (!p->own[i - MIRAS__W_OWN_TIMES]) free = i;
-  if (free) p->own[free - MIRAS__W_OWN_TIMES] = (uint32_t)(r->start - p->text);
+  if (free) p->own[free - MIRAS__W_OWN_TIMES] = (uint16_t)(r->start - p->text);
   if (free && miras__is_letter(r->word[0]) &&
       miras__same(miras__param_name(p, free, name), r->word))
     return free;
@@ -25681,7 +26250,7 @@ static MIRAS__COLD void miras__program_print(miras__printer *x) {
 }
 #endif
 
-/* @78 MODEL ------------------------------ needs 10 11 13 14 15 20 24 31 32 45 57 58 74 75 77 -- */
+/* @78 MODEL --------------------------------- needs 10 11 13 14 15 20 31 32 45 57 58 74 75 77 -- */
 
 /* The head as a memory: what it has of a text's state, behind that of layers, in floats (room @80).
  * Its key is [1, hidden row, vectors], and a row for each hash. */
@@ -25722,6 +26291,7 @@ typedef struct miras__in {
 struct miras_model {
   miras__storage own;
   int kinds;                                    /* programs in use                                */
+  uint64_t adapted;                /* patterns of adapters that have matched, by bits             */
   miras__program *program;                      /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
   size_t arrays, works;            /* floats of what layout hands out behind them; bytes that a
@@ -25751,19 +26321,21 @@ struct miras_model {
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   size_t learned;                  /* floats of all views                                         */
   size_t packed_bytes;             /* of matrices that are not float                              */
-  size_t wide;                     /* and where a tile of them lies in scratch                    */
   float *params;
   unsigned char *packed;
+  const unsigned char *lies;       /* NULL, or packed where it lies in a file of the caller's     */
   unsigned char kind[MIRAS_MAX_LAYERS];         /* of its layers: their programs                  */
   miras_model_desc desc;
 };
 
 #ifndef MIRAS__DEVICE
-/* The rows of the embedding, at 0, of the head, or of vectors, which a product takes turned. */
-static miras__packed miras__packed_at(const miras_model *m, size_t at, float *scratch) {
-  miras__packed w;
-  w.p = m->packed + at, w.form = (int)m->desc.weights, w.turned = 1, w.cols = m->width;
-  w.wide = scratch ? scratch + m->wide : NULL;
+/* The embedding, at 0, the head, or the weights of vectors, [rows, cols] as a product takes them,
+ * which sums over the columns that they have as views. */
+static miras__packed miras__packed_at(const miras_model *m, size_t at, size_t rows, size_t cols,
+                                      float *scratch) {
+  miras__packed w =
+    miras__packed_of(m->packed + at, miras__form_of((int)m->desc.weights, 1, 1), rows, cols);
+  w.wide = scratch ? scratch + m->pack - MIRAS__WIDEN : NULL;
   return w;
 }
 #endif
@@ -25827,11 +26399,11 @@ static void miras__embed_category(const miras__kernels *k, const miras_model *m,
                                   int first, float *scratch) {
   size_t t;
 #ifndef MIRAS__DEVICE
-  const miras__packed rows = miras__packed_at(m, in->weight, NULL);
+  const miras__packed rows = miras__packed_at(m, in->weight, m->width, (size_t)in->of.size, NULL);
   for (t = 0; rows.form && t < n; t++) {
     float *to = first ? x + t * m->ld_x : scratch + m->pack;
-    miras__packed_widen(k, to, 0, &rows, (size_t)tokens[t * (size_t)m->row.tokens], 0, 1,
-                        m->width);
+    miras__packed_read(k, &rows, 0, m->width, (size_t)tokens[t * (size_t)m->row.tokens], 1, to, 1,
+                       0);
     if (!first) k->add(x + t * m->ld_x, to, m->width);
   }
   if (rows.form) return;
@@ -25853,8 +26425,7 @@ static void miras__embed_vector(const miras__kernels *k, const miras_model *m, c
   k->add_rows(x, m->ld_x, m->params + in->offset, 0, n, m->width);
 #ifndef MIRAS__DEVICE
   if (m->desc.weights) {
-    miras__packed w = miras__packed_at(m, in->weight, scratch);
-    w.cols = size;
+    const miras__packed w = miras__packed_at(m, in->weight, size, m->width, scratch);
     miras__packed_times(k, MIRAS__ADD, x, m->ld_x, rows, &w, n, m->width, size, scratch);
     return;
   }
@@ -25995,7 +26566,7 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 static void miras__head_scratch(miras_model *m) {
   const size_t side = miras__larger(miras__larger(m->outs, m->width), m->ld_in);
   size_t rows;
-  m->pack = miras__gemm_room(MIRAS__TILE, side, side);
+  m->pack = miras__pack_of(side, (int)m->desc.weights);
   rows = m->pack + miras__larger(MIRAS__TILE * m->ld_x, m->ld_v);
   m->scratch = miras__larger(m->scratch, m->pack + (m->ins > 1 ? m->ld_x : 0));
   if (m->adapt.state)
@@ -26043,10 +26614,11 @@ static MIRAS__COLD miras_result miras__layer_resolve(const miras_model *m, miras
   return MIRAS_OK;
 }
 
-/* The program of a kind that is resolved; mixes 0: of the layer whose values others mix in. */
+/* The program of a kind that is resolved; mixes 0: of the layer whose values others mix in. adapted
+ * receives which patterns of adapters have matched there. */
 static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const miras_layer_desc *d,
-                                                    int mixes, miras__program *p, char *why,
-                                                    size_t n) {
+                                                    int mixes, miras__program *p, uint64_t *adapted,
+                                                    char *why, size_t n) {
   miras_result result = MIRAS_OK;
   const char *text = NULL;
   int line = 1;
@@ -26063,6 +26635,9 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->form = (unsigned char)m->desc.weights;
   p->norm = (unsigned char)m->desc.norm;
   p->drops = m->desc.dropout > 0;
+  p->adapting.thins = m->desc.adapter.dropout > 0;
+  p->adapting.rank = (uint16_t)m->desc.adapter.rank;
+  p->adapting.by = m->desc.adapter.scale > 0 ? m->desc.adapter.scale / (float)p->adapting.rank : 1;
   p->chunk = 1, p->fits = 1;
   p->arrays = MIRAS__Y + 1, p->stream = MIRAS__X;
   p->array[MIRAS__X].ld = p->array[MIRAS__Y].ld = (uint32_t)m->ld_x;
@@ -26079,6 +26654,8 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
     text = miras__text_of(m->desc.program, d->letter, d == &m->desc.layer[0], &line);
   if (text) result = miras__build_text(p, d, text, line, why, n);
   else miras__builders[d->type](p, d);
+  if (result == MIRAS_OK && p->adapting.rank)
+    *adapted |= miras__build_adapters(p, m->desc.adapters);
   if (result != MIRAS_OK || miras__program_end(p)) return result;
   miras__say(why, n,
              "heads and their sizes, width, hidden and gates make more numbers per token, a "
@@ -26335,15 +26912,15 @@ static MIRAS__CALLED void miras__program_works(miras_model *m, const miras__prog
 static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
   p->mixer.gate_scale = miras__floats(a, p->mixer.outs, 1);
   p->mixer.idle = miras__floats(a, 2, p->mixer.idling);
-  p->mixer.rope.turns = miras__floats(a, p->mixer.rope.turning, 1);
-  p->attending.rope.turns = miras__floats(a, p->attending.rope.turning, 1);
+  p->mixer.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->mixer.rope.turn);
+  p->attending.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->attending.rope.turn);
 }
 
 /* Count a program of so many layers. */
 static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *p, size_t layers) {
   miras__arena a = miras__arena_on(NULL);
   miras__views v;
-  memset(&v, 0, sizeof v);
+  memset(&v, 0, sizeof v);           /* of layer 0                                               */
   v.form = (int)m->desc.weights;
   miras__layer_views(p, &v, 1);
   m->all.count += (int)layers * v.count;
@@ -26361,16 +26938,16 @@ static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *
 static MIRAS__COLD void miras__programs_make(miras_model *m) {
   int i, again, kinds = 0;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
-    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
-      (void)miras__program_make(m, &m->desc.layer[i], !again, &m->program[kinds], NULL, 0);
-      m->program[kinds++].wide = m->wide;
-    }
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++)
+      (void)miras__program_make(m, &m->desc.layer[i], !again, &m->program[kinds++], &m->adapted,
+                                NULL, 0);
 }
 
 /* Find what so many layers of kind i take; mixes as above. */
 static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__program *p, int i,
                                                    int mixes, size_t layers, char *why, size_t n) {
-  const miras_result result = miras__program_make(m, &m->desc.layer[i], mixes, p, why, n);
+  const miras_result result =
+    miras__program_make(m, &m->desc.layer[i], mixes, p, &m->adapted, why, n);
   if (result != MIRAS_OK) return result;
   miras__program_counts(m, p, layers);
   m->kinds++;
@@ -26423,6 +27000,27 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__prog
   return MIRAS_OK;
 }
 
+/* Refuse patterns of adapters that match no matrix. */
+static MIRAS__COLD miras_result miras__adapters_resolve(const miras_model *m, char *why, size_t n) {
+  const char *at = m->desc.adapters;
+  size_t length;
+  int i;
+  if (!memchr(at, 0, MIRAS_PATTERN_SIZE))
+    return miras__say(why, n, "adapters has no end; it must have less than %d characters",
+                      MIRAS_PATTERN_SIZE), MIRAS_ERR_DESC;
+  if (!m->desc.adapter.rank && at[0])
+    return miras__say(why, n, "adapters is \"%s\"; with adapter.rank 0 it must be empty", at),
+           MIRAS_ERR_DESC;
+  for (i = 0; m->kinds && m->desc.adapter.rank; i++, at += length + 1) {
+    length = strcspn(at, ",");
+    if (!(m->adapted >> i & 1))
+      return miras__say(why, n, "adapters is \"%s\"; pattern %d of it matches no matrix of a "
+                        "layer, but of experts", m->desc.adapters, i + 1), MIRAS_ERR_DESC;
+    if (!at[length]) break;
+  }
+  return MIRAS_OK;
+}
+
 /* Replace zeros by defaults, refuse what is not meant, find all sizes: m is a draft, without
  * programs; room: for one, or NULL. */
 static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__program *room,
@@ -26442,6 +27040,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__prog
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
   if (result == MIRAS_OK) result = miras__rows_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__texts_resolve(d, why, n);
+  if (result == MIRAS_OK) result = miras__adapters_resolve(m, why, n);
   if (result != MIRAS_OK) return result;
   m->width = (size_t)d->width;
   m->vocab = (size_t)d->vocab;
@@ -26452,10 +27051,9 @@ static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__prog
   m->gives_kind = m->gives < d->layers ? m->kind[m->gives] : -1;
   result = miras__kinds_resolve(m, room, first, &gives, why, n);
   if (result == MIRAS_OK) result = miras__values_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__adapters_resolve(m, why, n);
   if (result != MIRAS_OK) return result;
   miras__head_scratch(m);
-  m->wide = m->scratch;
-  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
   for (l = 0; l < d->layers; l++) m->kind[l] = l == m->gives ? gives : first[m->kind[l]];
   m->state = m->run;
   miras__grow(&m->state, m->adapt.state, 1);
@@ -26523,6 +27121,7 @@ static void miras__views_make(miras_model *m) {
     v.layer = l;
     v.seed = miras__hash(seed + (uint64_t)l + 1);
     m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
+    m->layers[l].view = v.count;
     miras__layer_views(&m->program[m->kind[l]], &v, 1 / sqrt((double)branches));
   }
   v.layer = -1;
@@ -26558,7 +27157,8 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->in = (miras__in *)miras__take(a, (size_t)m->ins, sizeof(miras__in));
   m->out = (miras_output *)miras__take(a, (size_t)m->answers, sizeof(miras_output));
   m->params = miras__floats(a, m->param_count, 1);
-  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
+  m->packed = m->lies ? (unsigned char *)(uintptr_t)m->lies
+                      : (unsigned char *)miras__take(a, m->packed_bytes, 1);
   behind = miras__floats(a, m->arrays, 1);
   if (MIRAS__READS_LAYERS && m->desc.program)
     text = (char *)miras__take(a, 1 + miras__text_copy(m->desc.program, NULL), 1);
@@ -26774,14 +27374,36 @@ static MIRAS__COLD size_t miras__model_bytes_of(miras_model *m, char *why, size_
 
 /* ---- building ---- */
 
+/* The angles of each kind's positions, in the order of miras__programs_make. */
+static MIRAS__COLD void miras__kinds_draw(miras_model *m) {
+  int i, again, kinds = 0;
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+    const miras_layer_desc *d = &m->desc.layer[i];
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
+      const miras__program *p = &m->program[kinds++];
+      if (p->mixer.rope.turn) miras__draw_turns(&p->mixer.rope, d->mixer.rope.theta, NULL);
+      if (p->attending.rope.turn)
+        miras__draw_turns(&p->attending.rope, d->attention.rope.theta, &d->attention.rope_scaling);
+    }
+  }
+}
+
+/* Is it part of an adapter? */
+static int miras__is_adapter(const miras_model *m, const miras_view *v) {
+  const size_t n = strlen(v->name);
+  return m->desc.adapter.rank && n > MIRAS__ADAPTER_SIZE && v->rank == 2 && !v->weight_decay &&
+         !memcmp(v->name + n - MIRAS__ADAPTER_SIZE, ".adapter_", MIRAS__ADAPTER_SIZE - 1);
+}
+
 /* Initial values, of which those of matrices are most of the work; and what layers keep beside what
- * they learn, which is needed in any case. */
+ * they learn, which is needed in any case, as those of adapters are. */
 static void miras__model_draw(miras_model *m, int matrices) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t i;
-  for (i = 0; matrices && i < (size_t)m->view_count; i++) {
+  miras__kinds_draw(m);
+  for (i = 0; i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
-    if (v->weight_decay && m->desc.weights) continue;
+    if ((v->weight_decay && m->desc.weights) || (!matrices && !miras__is_adapter(m, v))) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
   }
   for (i = 0; i < (size_t)m->desc.layers; i++)
@@ -26804,7 +27426,7 @@ static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__
   if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
-  if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
+  if (m->packed_bytes && !m->lies) memset(m->packed, 0, m->packed_bytes);
   miras__model_draw(m, draw);
   return m;
 }
@@ -27018,47 +27640,136 @@ static unsigned miras__to_half(float x) {
   return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
 }
 
-/* n floats to weights of a form, from the first of a block on. In a block of Q8 with a NaN or an
- * infinity, or a number whose scale half precision does not hold, the scale is none that is finite,
- * and with numbers of 0 all of the block is NaN to who reads it. */
-static void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
-  size_t i, j;
-  if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
-  for (i = 0; form == MIRAS_WEIGHTS_Q8 && i < n; i += 32, to += 34) {
-    const size_t now = n - i < 32 ? n - i : 32;
-    float most = 0, scale;
-    uint16_t half;
-    for (j = 0; j < now; j++)
-      if (x[i + j] != x[i + j] || fabsf(x[i + j]) > most) most = fabsf(x[i + j]);
-    half = (uint16_t)miras__to_half(most / 127);
-    miras__kernels_best()->widen(MIRAS_WEIGHTS_F16, &scale, (const unsigned char *)&half, 1);
-    memcpy(to, &half, sizeof half);
-    memset(to + sizeof half, 0, 32);
-    for (j = 0; j < now && scale > 0 && scale <= FLT_MAX; j++) {
-      const float q = rintf(x[i + j] / scale);
-      to[sizeof half + j] = (unsigned char)(signed char)(q > 127 ? 127 : q < -127 ? -127 : q);
+static float miras__from_half(unsigned h) {
+  const uint32_t low = h & 0x3ff, up = h >> 10 & 31;
+  const float tiny = (float)(int)low * 5.9604645e-8f;             /* below 2^-14: exact */
+  uint32_t bits = (up == 31 ? 255 : up + 112) << 23 | low << 13;
+  float x;
+  if (!up) memcpy(&bits, &tiny, sizeof bits);
+  bits |= (uint32_t)(h & 0x8000) << 16;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* What 32 columns of 32 numbers become multiples of, and from which number on. */
+typedef struct miras__grid {
+  float scale[32], least[32], error[32];
+} miras__grid;
+
+/* Those of x [32, 32]. around -1: of q8, whose largest number is 127 steps from 0. Else of q4: 0,
+ * 15 steps from the least number to the largest; 1, around 0, with the number that is largest in
+ * size 8 steps away. */
+static void miras__grid_of(miras__grid *to, const float *x, int around) {
+  float ends[3 * 32];
+  size_t c;
+  miras__kernels_best()->narrow_ends(ends, x);
+  for (c = 0; c < 32; c++) {
+    const float least = ends[c], most = ends[32 + c], bad = ends[64 + c];
+    const float far = -least > most ? least : most;
+    const float scale = around < 0 ? fabsf(far) / 127 : around ? far / -8 : (most - least) / 15;
+    to->scale[c] = miras__from_half(miras__to_half(scale + bad));
+    to->least[c] = around < 0 ? 0 : around ? -8 * to->scale[c] : least + bad;
+    to->least[c] = miras__from_half(miras__to_half(to->least[c]));
+  }
+}
+
+/* Of a block of q4 rounded in two ways the better one is kept; numbers that ggml has as q4_0 or
+ * q4_1 come out as they are. */
+static void miras__grid_four(miras__grid *to, float *x) {
+  const miras__kernels *k = miras__kernels_best();
+  miras__grid other;
+  size_t c;
+  miras__grid_of(to, x, 0);
+  miras__grid_of(&other, x, 1);
+  k->narrow_steps(x, to->error, to->scale, to->least, 0, 15);
+  k->narrow_steps(x, other.error, other.scale, other.least, 0, 15);
+  for (c = 0; c < 32; c++)
+    if (other.error[c] < to->error[c]) to->scale[c] = other.scale[c], to->least[c] = other.least[c];
+}
+
+/* Round x [32, 32], numbers from a multiple of 32 rows and of 32 columns on, to columns col..end -
+ * 1 of a matrix, which lie among these. x has the rows that the matrix has, and is used up. In a
+ * block of q8 or q4 with a NaN or an infinity, or a number whose scale half precision does not
+ * hold, the scale is none that is finite, and all of the block is NaN to who reads it. */
+static void miras__narrow(const miras__packed *m, size_t row, size_t col, size_t end, float *x) {
+  const size_t across = m->across, half = across / 2, each = miras__brick_row(m->form, across);
+  const size_t rows = miras__least(m->rows - row, 32), high = m->rows > 16 ? 32 : 16;
+  const int four = m->form == MIRAS_WEIGHTS_Q4;
+  unsigned char *brick = (unsigned char *)(uintptr_t)miras__brick_of(m, row, col);
+  miras__grid to;
+  size_t r;
+  for (r = rows; r < 32; r++) memcpy(x + r * 32, x, 32 * sizeof *x);   /* they change no scale   */
+  if (four) miras__grid_four(&to, x);
+  else if (m->form == MIRAS_WEIGHTS_Q8) miras__grid_of(&to, x, -1);
+  if (m->form >= MIRAS_WEIGHTS_Q8)
+    miras__kernels_best()->narrow_steps(x, NULL, to.scale, to.least, four ? 0 : -127,
+                                        four ? 15 : 127);
+  for (; col < end; col++) {
+    const size_t c = col % across;
+    const float *from = x + col % 32;
+    unsigned char *q = brick + miras__brick_head(m->form, across);
+    float scale;
+    uint16_t word;
+    if (m->form < MIRAS_WEIGHTS_Q8) {
+      for (r = 0; r < high; r++, q += each) {
+        const uint32_t bits = (uint32_t)miras__real_bits(from[r * 32]);
+        const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
+        word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(from[r * 32])
+                          : (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : more >> 16);
+        memcpy(q + 2 * c, &word, sizeof word);
+      }
+      continue;
+    }
+    scale = to.scale[col % 32];
+    word = (uint16_t)miras__to_half(scale);
+    memcpy(brick + 2 * c, &word, sizeof word);
+    word = (uint16_t)miras__to_half(to.least[col % 32]);
+    if (four) memcpy(brick + 2 * (across + c), &word, sizeof word);
+    for (r = 0; r < high; r++, q += each) {
+      const unsigned is = fabsf(scale) <= FLT_MAX ? (unsigned)(int)from[r * 32] : 0;
+      if (!four) q[c] = (unsigned char)is;
+      else if (c < half) q[c] = (unsigned char)((q[c] & 0xf0) | is);
+      else q[c - half] = (unsigned char)((q[c - half] & 15) | is << 4);
     }
   }
-  for (i = 0; form == MIRAS_WEIGHTS_BF16 && i < n; i++) {
-    const uint32_t bits = (uint32_t)miras__real_bits(x[i]);
-    const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
-    const uint16_t half = (uint16_t)(x[i] != x[i] ? 0x7fc0 : more >> 16);
-    memcpy(to + 2 * i, &half, sizeof half);
-  }
-  for (i = 0; form == MIRAS_WEIGHTS_F16 && i < n; i++) {
-    const uint16_t half = (uint16_t)miras__to_half(x[i]);
-    memcpy(to + 2 * i, &half, sizeof half);
+}
+
+/* Write a part of a matrix, from[i * down + j * right]. Of blocks that it cuts the rest is rounded
+ * again with it. */
+static void miras__packed_write(const miras__packed *to, size_t row, size_t rows, size_t col,
+                                size_t cols, const float *from, size_t down, size_t right) {
+  float x[32 * 32];
+  size_t i, j, top, below, end, r, c;
+  for (j = 0; j < cols && rows; j += end) {
+    const size_t left = (col + j) % 32;
+    end = miras__least(cols - j, 32 - left);
+    for (i = row / 32 * 32; i < row + rows; i += 32) {
+      const size_t high = miras__least(to->rows - i, 32);
+      top = miras__larger(i, row) - i, below = miras__least(i + high, row + rows) - i;
+      if (end < 32) memset(x, 0, sizeof x);
+      if (top || below < high)
+        miras__packed_read(miras__kernels_best(), to, i, high, col + j, end, x + left, 32, 1);
+      for (r = top; r < below; r++)
+        for (c = 0; c < end; c++)
+          x[r * 32 + left + c] = from[(i + r - row) * down + (j + c) * right];
+      miras__narrow(to, i, col + j, col + j + end, x);
+    }
   }
 }
 
 /* How a model holds a view. */
 static int miras__view_form(const miras_model *m, const miras_view *v) {
-  return v->weight_decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
+  return miras__form_of((int)m->desc.weights, v->weight_decay, v->turned);
 }
 
-static unsigned char *miras__view_at(const miras_model *m, const miras_view *v) {
-  return miras__view_form(m, v) ? m->packed + v->offset
-                                : (unsigned char *)(void *)(m->params + v->offset);
+static float *miras__view_floats(const miras_model *m, const miras_view *v) {
+  return m->params + v->offset;
+}
+
+/* A view that is not held in floats, as products take it. */
+static miras__packed miras__view_packed(const miras_model *m, const miras_view *v) {
+  return miras__packed_of(m->packed + v->offset, miras__view_form(m, v),
+                          (size_t)v->shape[v->turned ? 1 : 0], (size_t)v->shape[v->turned ? 0 : 1]);
 }
 
 MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name) {
@@ -27068,42 +27779,87 @@ MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *n
   return NULL;
 }
 
-/* Rows and columns of a view of m that a caller names: where the first of them lies, and the bytes
- * from row to row; NULL if they are not within it. */
-static unsigned char *miras__view_place(const miras_model *m, const miras_view *v, size_t row,
-                                        size_t rows, size_t col, size_t cols, size_t *line) {
+/* Are these rows and columns of a view of m? *width: all columns. */
+static int miras__view_has(const miras_model *m, const miras_view *v, size_t row, size_t rows,
+                           size_t col, size_t cols, size_t *width) {
   const size_t height = v && v->rank > 1 ? (size_t)v->shape[0] : 1;
-  size_t width;
-  int form;
-  if (!m || !v || v < m->views || v >= m->views + m->view_count) return NULL;
-  width = v->count / height;
-  form = miras__view_form(m, v);
-  if (row > height || rows > height - row || col > width || cols > width - col) return NULL;
-  if (form == MIRAS_WEIGHTS_Q8 && (col % 32 || (cols % 32 && col + cols < width))) return NULL;
-  *line = miras__row_bytes(form, width);
-  return miras__view_at(m, v) + row * *line + miras__row_bytes(form, col);
+  if (!m || !v || v < m->views || v >= m->views + m->view_count) return 0;
+  *width = v->count / height;
+  return row <= height && rows <= height - row && col <= *width && cols <= *width - col;
 }
 
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x) {
-  size_t line = 0;
-  unsigned char *to = miras__view_place(m, v, row, rows, col, cols, &line);
-  if (!to || !x) return MIRAS_ERR_ARGUMENT;
-  for (; rows; rows--, to += line, x += cols) miras__narrow(miras__view_form(m, v), to, x, cols);
+  size_t width;
+  if (!miras__view_has(m, v, row, rows, col, cols, &width) || !x) return MIRAS_ERR_ARGUMENT;
+  if (miras__view_form(m, v)) {
+    const miras__packed to = miras__view_packed(m, v);
+    if (m->lies) return MIRAS_ERR_STATE;
+    if (v->turned) miras__packed_write(&to, col, cols, row, rows, x, 1, cols);
+    else miras__packed_write(&to, row, rows, col, cols, x, cols, 1);
+    return MIRAS_OK;
+  }
+  for (; rows; rows--, row++, x += cols)
+    memcpy(miras__view_floats(m, v) + row * width + col, x, cols * sizeof *x);
   return MIRAS_OK;
 }
 
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x) {
-  size_t line = 0;
-  const unsigned char *from = miras__view_place(m, v, row, rows, col, cols, &line);
-  int form;
-  if (!from || !x) return MIRAS_ERR_ARGUMENT;
-  form = miras__view_form(m, v);
-  for (; rows; rows--, from += line, x += cols) {
-    if (form == MIRAS_WEIGHTS_FLOAT) memcpy(x, from, cols * sizeof *x);
-    else miras__kernels_best()->widen(form, x, from, cols);
+  const miras__kernels *k = miras__kernels_best();
+  size_t width;
+  if (!miras__view_has(m, v, row, rows, col, cols, &width) || !x) return MIRAS_ERR_ARGUMENT;
+  if (miras__view_form(m, v)) {
+    const miras__packed from = miras__view_packed(m, v);
+    if (v->turned) miras__packed_read(k, &from, col, cols, row, rows, x, 1, cols);
+    else miras__packed_read(k, &from, row, rows, col, cols, x, cols, 1);
+    return MIRAS_OK;
+  }
+  for (; rows; rows--, row++, x += cols)
+    memcpy(x, miras__view_floats(m, v) + row * width + col, cols * sizeof *x);
+  return MIRAS_OK;
+}
+
+/* The block of W at a row and a column += s A B. */
+static miras_result miras__merge_block(miras_model *m, const miras_view *w, const float *a,
+                                       const float *b, size_t rank, float s, size_t row,
+                                       size_t col) {
+  const size_t height = (size_t)w->shape[0], width = (size_t)w->shape[1];
+  const size_t rows = height - row < 32 ? height - row : 32;
+  const size_t cols = width - col < 32 ? width - col : 32;
+  float x[32 * 32];
+  size_t i, j, k;
+  (void)miras_model_view_read(m, w, row, rows, col, cols, x);
+  for (i = 0; i < rows; i++)
+    for (k = 0; k < rank; k++) {
+      const float by = s * a[(row + i) * rank + k];
+      for (j = 0; j < cols; j++) x[i * cols + j] += by * b[k * width + col + j];
+    }
+  return miras_model_view_write(m, w, row, rows, col, cols, x);
+}
+
+MIRAS_API miras_result miras_model_merge(miras_model *m) {
+  size_t rank, row, col;
+  int l, i;
+  if (!m || !m->desc.adapter.rank) return MIRAS_ERR_ARGUMENT;
+  rank = (size_t)m->desc.adapter.rank;
+  for (l = 0; l < m->desc.layers; l++) {
+    const miras__layer *layer = &m->layers[l];
+    const miras_view *view = m->views + layer->view;
+    for (i = 1; i < MIRAS__PARAMS; i++) {
+      const miras__param *w = &layer->p->param[i];
+      size_t a, b;
+      miras__adapter_at(layer->p, w, &a, &b);
+      for (row = 0; w->adapter && row < w->rows; row += 32)
+        for (col = 0; col < w->cols; col += 32) {
+          const miras_result result = miras__merge_block(
+            m, view, layer->w + a, layer->w + b, rank, layer->p->adapting.by, row, col);
+          if (result != MIRAS_OK) return result;
+        }
+      if (w->adapter) memset(layer->w + b, 0, rank * w->cols * sizeof *layer->w);
+      view += w->rows > 0;
+    }
   }
   return MIRAS_OK;
 }
@@ -27132,6 +27888,11 @@ struct miras_trainer {
   miras__storage own;
   miras_model *model;
   miras_trainer_desc desc;
+  size_t *at;                      /* [views] where the gradient of each that moves begins, or
+                                      NOWHERE_AT; NULL: all move, as the parameters lie           */
+  int some;                        /* not all move                                                */
+  size_t count;                    /* floats of gradients                                         */
+  char *only;
   float *grads, *moment1, *moment2;
   miras__now *now;
   miras__layer_work *work;         /* [kinds]                                                     */
@@ -27359,6 +28120,13 @@ static void miras__tile_end(void *argument, int index, int worker) {
   int i;
   k->heads_norm_fwd(last, m->ld_x, &of);
   MIRAS__CHECKED(miras__gemm_room(n, m->outs, m->width) <= m->pack);
+#ifndef MIRAS__DEVICE
+  if (m->desc.weights) {
+    const miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, pack);
+    miras__packed_times(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x), &head, n,
+                        m->outs, m->width, pack);
+  } else
+#endif
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__head_turned(tr, MIRAS__PANELS), n, m->outs, m->width, pack);
   miras__head_offset(k, m, logits, m->ld_v, n);
@@ -27385,6 +28153,13 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   if (ph->grad.outputs)
     k->add_rows(d, m->ld_v, ph->grad.outputs + row * m->outs, m->outs, n, m->outs);
   MIRAS__CHECKED(miras__gemm_room(n, m->width, m->outs) <= m->pack);
+#ifndef MIRAS__DEVICE
+  if (m->desc.weights) {
+    const miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, pack);
+    miras__packed_turned(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v), &head, n, m->width,
+                         m->outs, pack);
+  } else
+#endif
   miras__matmul(k, MIRAS__SET, t, m->ld_x, miras__mat(d, m->ld_v),
                 miras__mat(m->params + m->head, m->width), n, m->width, m->outs, pack);
   if (ph->grad.hidden)
@@ -27406,6 +28181,13 @@ static void miras__vectors_bwd(const miras__kernels *k, const miras_model *m, co
     float *at = to + in->of.first;
     if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
     MIRAS__CHECKED(miras__gemm_room(n, size, m->width) <= m->pack);
+#ifndef MIRAS__DEVICE
+    if (m->desc.weights) {
+      const miras__packed w = miras__packed_at(m, in->weight, size, m->width, pack);
+      miras__packed_turned(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x), &w, n, size, m->width,
+                           pack);
+    } else
+#endif
     miras__matmul(k, MIRAS__SET, at, ld, miras__mat(d, m->ld_x),
                   miras__mat(m->params + in->weight, size), n, size, m->width, pack);
     if (in->of.type == MIRAS_INPUT_STANDARDIZED)
@@ -27463,6 +28245,21 @@ static void miras__call_end(void *argument, int index, int worker) {
   }
 }
 
+/* Where the gradient of view i begins; NOWHERE_AT: it does not move. */
+static size_t miras__move_at(const miras_trainer *tr, int i) {
+  return tr->at ? tr->at[i] : tr->model->views[i].offset;
+}
+
+/* The gradient of the view that lies at `offset`, a matrix or none; NULL: it does not move. */
+static float *miras__grad_at(const miras_trainer *tr, size_t offset, int matrix) {
+  const miras_model *m = tr->model;
+  size_t at = offset;
+  int i;
+  for (i = 0; tr->at && i < m->view_count; i++)
+    if (m->views[i].offset == offset && m->views[i].weight_decay == matrix) at = tr->at[i];
+  return at == MIRAS__NOWHERE_AT ? NULL : tr->grads + at;
+}
+
 /* The rows of categories: tasks share each category's out, and walk the tokens in order. */
 static void miras__embed_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
@@ -27474,11 +28271,12 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   (void)worker;
   for (i = 0; i < m->ins; i++) {
     const miras__in *in = &m->in[i];
-    for (row = 0; in->of.type == MIRAS_INPUT_CATEGORY && row < rows; row++) {
+    float *to = in->of.type == MIRAS_INPUT_CATEGORY ? miras__grad_at(tr, in->weight, 1) : NULL;
+    for (row = 0; to && row < rows; row++) {
       const uint32_t token = (uint32_t)tr->tokens[row * each + (size_t)in->of.first];
       if (token % (uint32_t)ph->shares == (uint32_t)index)
-        ph->all.k->add(tr->grads + in->weight + (size_t)token * m->width,
-                       ph->all.d[ph->all.turn] + row * m->ld_x, m->width);
+        ph->all.k->add(to + (size_t)token * m->width, ph->all.d[ph->all.turn] + row * m->ld_x,
+                       m->width);
     }
   }
 }
@@ -27497,22 +28295,59 @@ static size_t miras__norm_blocks(const miras_model *m) {
   return (m->param_count + MIRAS__NORM_BLOCK - 1) / MIRAS__NORM_BLOCK;
 }
 
+/* Of [from, end) of the parameters those of view i: its first and last behind, where its gradient
+ * of the first lies, or NOWHERE_AT. Returns 0 if that view and all later ones are behind them. */
+static int miras__piece_of(const miras_trainer *tr, int i, size_t from, size_t end, size_t *at,
+                           size_t *stop, size_t *grad) {
+  const miras_view *v = &tr->model->views[i];
+  const size_t place = miras__move_at(tr, i);
+  *grad = place, *at = *stop = from;
+  if (place == MIRAS__NOWHERE_AT) return 1;
+  if (v->offset >= end) return tr->at != NULL;   /* matrices that are not float lie elsewhere     */
+  *stop = v->offset + v->count < end ? v->offset + v->count : end;
+  *at = v->offset > from ? v->offset : from;
+  if (*stop <= *at) *stop = *at;
+  *grad = place + (*at - v->offset);
+  return 1;
+}
+
+#ifndef MIRAS__DEVICE
+/* The sum of squares of [from, end) of all gradients, of which few are there: bits are those of the
+ * whole block. */
+static double miras__norm_some(const miras__adam *o, size_t from, size_t end) {
+  const miras_trainer *tr = o->trainer;
+  float all[256];
+  size_t at, stop, grad;
+  int i;
+  o->k->fill(all, 0, end - from);
+  for (i = 0; i < tr->model->view_count; i++)
+    if (miras__piece_of(tr, i, from, end, &at, &stop, &grad) && stop > at)
+      o->k->copy(all + (at - from), tr->grads + grad, stop - at);
+  return (double)o->k->dot(all, all, end - from);
+}
+#else
+static double miras__norm_some(const miras__adam *o, size_t from, size_t end) {
+  return (void)o, (double)(from - end);
+}
+#endif
+
 static void miras__norm_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
-  const size_t count = tr->model->param_count;
-  const miras_view *view = tr->model->views, *last = view + tr->model->view_count;
-  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
+  const miras_model *m = tr->model;
+  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, at, stop, grad, n;
   double total = 0;
+  int v, some = 0;
   (void)worker;
-  if (end > count) end = count;
-  for (; view < last && view->offset < end; view++) {
-    const size_t at = view->offset > i ? view->offset : i, stop = view->offset + view->count;
-    if (view->frozen && stop > i) o->k->fill(tr->grads + at, 0, (stop < end ? stop : end) - at);
+  if (end > m->param_count) end = m->param_count;
+  for (v = 0; v < m->view_count && miras__piece_of(tr, v, i, end, &at, &stop, &grad); v++) {
+    some |= stop > at;
+    if (m->views[v].frozen && stop > at) o->k->fill(tr->grads + grad, 0, stop - at);
   }
-  for (; i < end; i += n) {
+  for (; some && i < end; i += n) {
     n = end - i < 256 ? end - i : 256;
-    total += (double)o->k->dot(tr->grads + i, tr->grads + i, n);
+    total += tr->at ? miras__norm_some(o, i, i + n)
+                    : (double)o->k->dot(tr->grads + i, tr->grads + i, n);
   }
   if (!MIRAS__THREAD) tr->norms[index] = total;
 }
@@ -27556,25 +28391,26 @@ static void miras__adam_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
   const miras_model *m = tr->model;
-  const miras_view *view = m->views, *last = view + m->view_count;
   const size_t from = (size_t)index * MIRAS__ADAM_BLOCK;
   const size_t left = m->param_count - from;
   const size_t end = from + (left < MIRAS__ADAM_BLOCK ? left : MIRAS__ADAM_BLOCK);
+  size_t at, stop, grad;
+  int i;
   (void)worker;
-  if (!(tr->now->norm <= FLT_MAX)) {
-    o->k->fill(tr->grads + from, 0, end - from);
-    return;
-  }
-  while (view < last && view->offset + view->count <= from) view++;
-  for (; view < last && view->offset < end; view++) {
-    const size_t at = view->offset > from ? view->offset : from;
-    const size_t stop = view->offset + view->count < end ? view->offset + view->count : end;
+  for (i = 0; i < m->view_count && miras__piece_of(tr, i, from, end, &at, &stop, &grad); i++) {
+    const miras_view *view = &m->views[i];
     float c[9];
+    if (stop <= at) continue;
+    if (!(tr->now->norm <= FLT_MAX)) {
+      o->k->fill(tr->grads + grad, 0, stop - at);
+      continue;
+    }
     if (view->frozen) continue;
     memcpy(c, tr->now->c, sizeof c);
     c[5] *= view->rate;
     c[8] = view->weight_decay ? 1 - o->rate * view->rate * o->o.weight_decay : 1;
-    o->k->adamw(m->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at, stop - at, c);
+    o->k->adamw(m->params + at, tr->moment1 + grad, tr->moment2 + grad, tr->grads + grad,
+                stop - at, c);
   }
 }
 #endif   /* MIRAS_NO_TRAINING */
@@ -27585,11 +28421,74 @@ static void miras__adam_task(void *argument, int index, int worker) {
 #ifndef MIRAS_NO_MODEL
 static MIRAS__UNUSED void miras__trainer_clear(miras_trainer *tr) {
   memset(tr->now, 0, sizeof *tr->now);
-  memset(tr->grads, 0, 3 * tr->model->param_count * sizeof(float));   /* and both moments         */
+  memset(tr->grads, 0, 3 * tr->count * sizeof(float));   /* and both moments                      */
   memset(tr->streams, 0, (size_t)tr->desc.carried * tr->model->run * sizeof(float));
 }
 
 #ifndef MIRAS_NO_TRAINING
+/* The first of some patterns that matches no view, of *length characters; NULL: there is none. */
+static MIRAS__COLD const char *miras__matches_none(const miras_model *m, const char *patterns,
+                                                   size_t *length) {
+  int i;
+  for (;; patterns += *length + 1) {
+    *length = strcspn(patterns, ",");
+    for (i = 0; i < m->view_count; i++)
+      if (miras__matches(m->views[i].name, patterns, *length)) break;
+    if (i == m->view_count) return patterns;
+    if (!patterns[*length]) return NULL;
+  }
+}
+
+/* Does a trainer move a view? */
+static MIRAS__COLD int miras__moves(const miras_trainer *tr, const miras_view *v) {
+  const char *only = tr->desc.only;
+  return only ? miras__matching(v->name, only) != 0
+              : miras__view_form(tr->model, v) == MIRAS_WEIGHTS_FLOAT;
+}
+
+/* What the trainer moves, and refuse what it cannot. */
+static MIRAS__COLD miras_result miras__moves_resolve(miras_trainer *tr, char *why, size_t n) {
+  const miras_model *m = tr->model;
+  const char *only = tr->desc.only, *none;
+  size_t length = 0, count = 0;
+  int i;
+  none = only ? miras__matches_none(m, only, &length) : NULL;
+  if (none) {
+    miras__say(why, n, "only is \"%s\"; its pattern from character %zu on matches no parameter",
+               only, (size_t)(none - only) + 1);
+    return MIRAS_ERR_DESC;
+  }
+  for (i = 0; i < m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    if (!miras__moves(tr, v)) {
+      tr->some = 1;
+      continue;
+    }
+    count += miras__padded(v->count);
+    if (miras__view_form(m, v) == MIRAS_WEIGHTS_FLOAT) continue;
+    miras__say(why, n, "only is \"%s\"; it matches %s, which the model holds as weights %d, but "
+                       "what moves must be float", only, v->name, (int)m->desc.weights);
+    return MIRAS_ERR_DESC;
+  }
+  tr->count = tr->some ? count : m->param_count;
+  return MIRAS_OK;
+}
+
+/* Where the gradients of what moves lie. */
+static MIRAS__COLD void miras__moves_place(miras_trainer *tr) {
+  const miras_model *m = tr->model;
+  size_t at = 0;
+  int i;
+  for (i = 0; tr->at && i < m->view_count; i++) {
+    const int moves = miras__moves(tr, &m->views[i]);
+    tr->at[i] = moves ? at : MIRAS__NOWHERE_AT;
+    at += moves ? miras__padded(m->views[i].count) : 0;
+  }
+  if (!tr->desc.only) return;
+  memcpy(tr->only, tr->desc.only, strlen(tr->desc.only) + 1);
+  tr->desc.only = tr->only;
+}
+
 /* Replace zeros by defaults, refuse what is not meant. */
 static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
                                                        const miras_trainer_desc *from, char *why,
@@ -27599,9 +28498,6 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (why && n) why[0] = 0;
   if (!m || !from)
     return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
-  if (m->desc.weights)
-    return miras__say(why, n, "the model's weights is %d; training needs 0 (float)",
-                      (int)m->desc.weights), MIRAS_ERR_DESC;
   memset(tr, 0, sizeof *tr);
   tr->model = m;
   *d = *from;
@@ -27624,7 +28520,7 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (d->carried && m->run > (size_t)INT_MAX)
     return miras__say(why, n, "carried is %d; each has %zu numbers, and up to %d are allowed",
                       d->carried, m->run, INT_MAX), MIRAS_ERR_DESC;
-  return MIRAS_OK;
+  return miras__moves_resolve(tr, why, n);
 }
 
 static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
@@ -27640,9 +28536,11 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   e.length = t;
   e.train = 1;
   e.carries = tr->desc.carried > 0;
-  tr->grads = miras__floats(a, m->param_count, 3);
-  tr->moment1 = miras__to(tr->grads, m->param_count);
-  tr->moment2 = miras__to(tr->grads, 2 * m->param_count);
+  tr->at = tr->some ? (size_t *)miras__take(a, (size_t)m->view_count, sizeof(size_t)) : NULL;
+  tr->only = tr->desc.only ? (char *)miras__take(a, strlen(tr->desc.only) + 1, 1) : NULL;
+  tr->grads = miras__floats(a, tr->count, 3);
+  tr->moment1 = miras__to(tr->grads, tr->count);
+  tr->moment2 = miras__to(tr->grads, 2 * tr->count);
   tr->streams = miras__floats(a, (size_t)tr->desc.carried, m->run);
   tr->runs = (float **)miras__take(a, b, sizeof(float *));
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
@@ -27663,7 +28561,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   if (device && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
-  tr->head_t = miras__floats(a, m->width, miras__paneled(m->outs));
+  tr->head_t = miras__floats(a, m->desc.weights ? 0 : m->width, miras__paneled(m->outs));
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
   tr->values = miras__floats(a, n, m->ld_values);
@@ -27709,6 +28607,7 @@ static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const mira
   tr = (miras_trainer *)miras__build(MIRAS__A_TRAINER, tr, sizeof *tr, miras__trainer_layout,
                                      miras__trainer_bytes(tr, at->why, at->why_size), at);
   if (!tr) return NULL;
+  miras__moves_place(tr);
   miras__trainer_clear(tr);
   return tr;
 }
@@ -27731,41 +28630,28 @@ MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t
   return tr ? &tr->desc : NULL;
 }
 
-/* Does a name match the pattern of `length` characters? */
-static int miras__matches(const char *name, const char *pattern, size_t length) {
-  const char *const end = pattern + length, *star = NULL, *since = name;
-  while (*name) {
-    if (pattern < end && *pattern == '*') star = pattern++, since = name;
-    else if (pattern < end && *pattern == *name) pattern++, name++;
-    else if (star) pattern = star + 1, name = ++since;
-    else return 0;
-  }
-  while (pattern < end && *pattern == '*') pattern++;
-  return pattern == end;
-}
-
 MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns) {
-  const char *const all = patterns ? patterns : "*", *p;
-  size_t floats = 0, found, length;
-  int i, set;
-  for (set = 0; m && set < 2; set++) {         /* nothing is set before all have been looked at */
-    for (i = 0; set && i < m->view_count; i++) m->views[i].frozen = 1;
-    for (p = all;; p += length + 1) {
-      for (length = found = 0; p[length] && p[length] != ',';) length++;
-      for (i = 0; i < m->view_count; i++) {
-        miras_view *v = &m->views[i];
-        if (!miras__matches(v->name, p, length)) continue;
-        found++;
-        if (set) floats += v->frozen ? v->count : 0, v->frozen = 0;
-      }
-      if (!found) return 0;
-      if (!p[length]) break;
-    }
+  const char *const all = patterns ? patterns : "*";
+  size_t floats = 0, length;
+  int i;
+  if (!m || miras__matches_none(m, all, &length)) return 0;
+  for (i = 0; i < m->view_count; i++) {
+    miras_view *v = &m->views[i];
+    v->frozen = !miras__matching(v->name, all);
+    floats += v->frozen ? 0 : v->count;
   }
   return floats;
 }
 
 MIRAS_API float *miras_trainer_grads(miras_trainer *tr) { return tr ? tr->grads : NULL; }
+
+MIRAS_API float *miras_trainer_grad(miras_trainer *tr, const miras_view *v) {
+  const miras_model *m = tr ? tr->model : NULL;
+  size_t at;
+  if (!m || !v || v < m->views || v >= m->views + m->view_count) return NULL;
+  at = miras__move_at(tr, (int)(v - m->views));
+  return at == MIRAS__NOWHERE_AT ? NULL : tr->grads + at;
+}
 
 MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *tr) {
   return tr ? tr->now->steps : 0;
@@ -27813,11 +28699,14 @@ static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_traine
   list->tiles = list->batch * ph->per;
   list->tasks = 0;
   list->count = 0;
-  if (train && d->dropout > 0) {
+  list->drop = NULL;
+  if (train && (d->dropout > 0 || d->adapter.dropout > 0)) {
     ph->drops = 1;
     ph->drop.key = miras__hash(d->seed + 1);
     ph->drop.limit = (uint32_t)((double)d->dropout * 4294967296.0);
     ph->drop.scale = 1.0f / (1.0f - d->dropout);
+    ph->drop.thin = (uint32_t)((double)d->adapter.dropout * 4294967296.0);
+    ph->drop.thin_scale = 1.0f / (1.0f - d->adapter.dropout);
   }
 }
 
@@ -27849,12 +28738,13 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train,
   ph.outputs = outputs, ph.hidden = hidden;
   miras__each(tr->desc.parallel, (size_t)batch, miras__call_begin, &ph);
   miras__each(tr->desc.parallel, 1, miras__call_count, &ph);
-  miras__job_transpose(&jobs, miras__head_turned(tr, miras__jobs_panel(&jobs)), m->params + m->head,
-                       m->outs, m->width);
+  if (!m->desc.weights)
+    miras__job_transpose(&jobs, miras__head_turned(tr, miras__jobs_panel(&jobs)),
+                         m->params + m->head, m->outs, m->width);
   miras__jobs_run(&jobs);
   miras__each(tr->desc.parallel, jobs.tiles, miras__tile_begin, &ph);
   ph.all.panels = jobs.tiles > 1 &&   /* else packing costs more than it saves */
-                  miras__jobs_panel(&jobs);
+                  !m->desc.weights && miras__jobs_panel(&jobs);
   for (l = 0; l < m->desc.layers; l++) {
     if (ph.all.panels) {
       miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
@@ -27943,9 +28833,10 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
 static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_t gain, size_t bias,
                                size_t tiles) {
   const size_t n = tr->model->width, ld = tr->model->ld_x;
-  miras__job_reduce(jobs, tr->grads + gain, n, tr->part, 2 * ld, tiles);
-  if (tr->model->desc.norm)
-    miras__job_reduce(jobs, tr->grads + bias, n, tr->part + ld, 2 * ld, tiles);
+  float *to = miras__grad_at(tr, gain, 0);
+  if (to) miras__job_reduce(jobs, to, n, tr->part, 2 * ld, tiles);
+  to = tr->model->desc.norm ? miras__grad_at(tr, bias, 0) : NULL;
+  if (to) miras__job_reduce(jobs, to, n, tr->part + ld, 2 * ld, tiles);
 }
 
 /* Add the jobs that make the gradients of inputs' matrices and offsets from that of what is
@@ -27955,18 +28846,33 @@ static void miras__input_weights(const miras_trainer *tr, const float *d, miras_
   int i;
   for (i = 0; i < m->ins; i++) {
     const miras__in *in = &m->in[i];
+    float *to;
     if (in->of.type == MIRAS_INPUT_CATEGORY) continue;
-    miras__job_product(jobs, tr->grads + in->weight, m->width, (size_t)in->of.size, d, m->ld_x,
-                       tr->vectors + in->of.first, m->ld_in);
-    miras__job_reduce(jobs, tr->grads + in->offset, m->width, d, m->ld_x, jobs->tokens);
+    to = miras__grad_at(tr, in->weight, 1);
+    if (to)
+      miras__job_product(jobs, to, m->width, (size_t)in->of.size, d, m->ld_x,
+                         tr->vectors + in->of.first, m->ld_in);
+    to = miras__grad_at(tr, in->offset, 0);
+    if (to) miras__job_reduce(jobs, to, m->width, d, m->ld_x, jobs->tokens);
   }
+}
+
+/* Where the gradients of layer l go. */
+static miras__aims miras__aims_of(const miras_trainer *tr, int l) {
+  const miras__layer *layer = &tr->model->layers[l];
+  miras__aims g;
+  g.all = tr->grads + (tr->at ? 0 : layer->first);
+  g.at = tr->at ? tr->at + layer->view : NULL;
+  return g;
 }
 
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_batch_grad *g) {
   const miras_model *m;
   miras__phase ph;
   miras__jobs jobs;
+  miras__drop drop;
   size_t tiles, tokens, i;
+  float *head, *offset;
   int l, round, more;
   if (!tr) return MIRAS_ERR_ARGUMENT;
   if (!tr->taped) return MIRAS_ERR_STATE;
@@ -27977,6 +28883,9 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
   tiles = jobs.tiles;
   tokens = jobs.tokens;
   ph.all.back = 1;
+  jobs.drop = m->desc.adapter.dropout > 0 ? miras__drop_of(&ph, &drop) : NULL;
+  head = miras__grad_at(tr, m->head, 1);
+  offset = m->offset ? miras__grad_at(tr, m->offset, 0) : NULL;
   /* the head, group by group; a single group still has its logits' gradient from the loss */
   for (i = 0; i < tiles;) {
     size_t count = tiles, row0 = 0, row1 = tokens;
@@ -27989,10 +28898,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
     jobs.tokens = row1 - row0;
-    miras__job_product(&jobs, tr->grads + m->head, m->outs, m->width, tr->logits, m->ld_v,
-                       tr->last + row0 * m->ld_x, m->ld_x);
-    if (m->offset)
-      miras__job_reduce(&jobs, tr->grads + m->offset, m->outs, tr->logits, m->ld_v, row1 - row0);
+    if (head)
+      miras__job_product(&jobs, head, m->outs, m->width, tr->logits, m->ld_v,
+                         tr->last + row0 * m->ld_x, m->ld_x);
+    if (offset) miras__job_reduce(&jobs, offset, m->outs, tr->logits, m->ld_v, row1 - row0);
     i += count;
     if (i == tiles) {
       miras__norm_reduce(tr, &jobs, m->norm, m->bias, tiles);
@@ -28002,9 +28911,10 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
   }
   jobs.tokens = tokens;
   for (l = m->desc.layers - 1; l >= 0; l--) {
+    const miras__aims aims = miras__aims_of(tr, l);
     miras__layer_run(&ph, l);
     for (round = 0, more = 1; more; round++) {
-      more = miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, round, &jobs);
+      more = miras__layer_weights(&ph.all, &aims, round, &jobs);
       if (!round && l > 0) miras__transposes(tr, l - 1, &jobs);
       miras__jobs_run(&jobs);
     }
@@ -28250,8 +29160,8 @@ static void miras__round_logit(void *argument, int index, int worker) {
   float *scratch = s->scratch + (size_t)worker * s->scratch_size;
   float *to = s->logits + row * m->outs + c;
   if (m->desc.weights) {
-    const miras__packed head =
-      miras__packed_at(m, m->head + c * miras__row_bytes((int)m->desc.weights, m->width), scratch);
+    miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, scratch);
+    head.p = miras__brick_of(&head, 0, c);
     miras__packed_times(s->k, MIRAS__SET, to, m->outs, last, &head, rows, n, m->width, scratch);
   } else {
     miras__matmul(s->k, MIRAS__SET, to, m->outs, last,
@@ -29222,6 +30132,463 @@ MIRAS_API int32_t miras_sampler_sample(miras_sampler *sampling, const float *log
 }
 #endif   /* MIRAS_NO_MODEL */
 
+/* @81 MEMORY ALGEBRA --------------------------------------------- needs 10 13 14 15 45 58 74 -- */
+
+/* ---- states as sums ---- */
+
+/* The field for which a state is no sum of writes that fade by constants; NULL: it is one. H and G
+ * of least squares are such sums, whatever their solution does. */
+static const char *miras__no_sum(const miras_memory_desc *d) {
+  if (d->reset_every) return "reset_every";
+  if (d->architecture != MIRAS_ARCH_MATRIX) return "architecture";
+  if (d->algorithm == MIRAS_ALGORITHM_LEAST_SQUARES) return NULL;
+  if (d->algorithm != MIRAS_ALGORITHM_GD) return "algorithm";
+  if (d->bias != MIRAS_BIAS_DOT) return "bias";
+  if (miras__is_exact(d)) return NULL;
+  return d->omega ? "omega" : d->ball > 0 ? "ball" : "retention";
+}
+
+static MIRAS__COLD int miras__adds(const miras_memory *m, char *why, size_t n) {
+  const char *name;
+  if (!miras_memory_can_write(m, why, n)) return 0;
+  name = miras__no_sum(&m->plan.d);
+  if (!name) return 1;
+  miras__say_field(&m->plan.d, name, why, n);
+  miras__say(why, n, "; states add up of matrices with bias dot and algorithm gd, or with "
+                     "least-squares. Of others write the pairs again (miras_ledger_append)");
+  return 0;
+}
+
+/* to = entries at..at+count-1, all of one part, of what head i of a state has; state NULL: of the
+ * initial memory. */
+static void miras__state_entries(miras_memory *m, const void *state, size_t i, size_t at,
+                                 size_t count, float *to) {
+  float *own = m->state;
+  miras__call a;
+  if (state) m->state = (float *)(uintptr_t)state;
+  miras__memory_between(m, i, &a);
+  if (!state) a.position = 0;
+  miras__entries(&a, at, count, to);
+  m->state = own;
+}
+
+/* m = x + alpha^n (y - z), piece by piece; NULL: the initial memory. */
+static void miras__state_sum(miras_memory *m, const void *x, const void *y, const void *z,
+                             uint64_t n) {
+  enum { PIECE = 64 };
+  const miras__plan *p = &m->plan;
+  const size_t heads = (size_t)p->d.heads, all = p->head_dstate;
+  float to[PIECE], one[PIECE], other[PIECE];
+  size_t i, at, count, k;
+  for (i = 0; i < (size_t)p->d.batch * heads; i++) {
+    const double keep = miras__decays(&p->d) ? (double)m->keep[i % heads] : 1;
+    const float left = (float)miras__pow(keep, (double)n);
+    for (at = 0; at < all; at += count) {
+      miras__call a;
+      count = (at < p->split ? p->split : all) - at;
+      if (count > PIECE) count = PIECE;
+      miras__state_entries(m, x, i, at, count, to);
+      miras__state_entries(m, y, i, at, count, one);
+      miras__state_entries(m, z, i, at, count, other);
+      for (k = 0; k < count; k++) to[k] += left * (one[k] - other[k]);
+      miras__memory_between(m, i, &a);
+      miras__set_entries(&a, at, count, to);
+    }
+  }
+  miras__memory_look(m);
+}
+
+MIRAS_API miras_result miras_memory_merge(miras_memory *m, const void *start, const void *other,
+                                          char *why, size_t why_size) {
+  uint64_t here, there, from;
+  if (!m || !start || !other) return MIRAS_ERR_ARGUMENT;
+  if (!miras__adds(m, why, why_size)) return MIRAS_ERR_DESC;
+  here = miras__position(m->state), there = miras__position(other), from = miras__position(start);
+  if (from > here || from > there || !miras__is_place(here) || !miras__is_place(there)) {
+    miras__say(why, why_size, "start has seen more writes than the memory or the other");
+    return MIRAS_ERR_STATE;
+  }
+  if (here == from && there == from) return MIRAS_OK;
+  (void)miras_memory_move(m, here + there - from);
+  miras__state_sum(m, other, m->state, start, there - from);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_memory_difference(miras_memory *m, const void *start, char *why,
+                                               size_t why_size) {
+  uint64_t here, from;
+  if (!m || !start) return MIRAS_ERR_ARGUMENT;
+  if (!miras__adds(m, why, why_size)) return MIRAS_ERR_DESC;
+  here = miras__position(m->state), from = miras__position(start);
+  if (from > here || !miras__is_place(here)) {
+    miras__say(why, why_size, "start has seen more writes than the memory");
+    return MIRAS_ERR_STATE;
+  }
+  (void)miras_memory_move(m, here - from);
+  if (here > from) miras__state_sum(m, m->state, NULL, start, here - from);
+  return MIRAS_OK;
+}
+
+/* ---- ledgers ---- */
+
+/* `block` is all that lasts: a header of 16 floats, the state before the first write, and writes
+ * [room] of `each` floats, in a ring: number, when, surprise, key, value. */
+enum { MIRAS__ENTRY = 5 };           /* floats ahead of a write's key                             */
+
+typedef struct miras__ledger_head {
+  uint64_t count, first, next;       /* writes; the place of the oldest; the next one's number    */
+} miras__ledger_head;
+
+struct miras_ledger {
+  miras__storage own;
+  miras_memory *m;
+  size_t room, keys, values, each;   /* writes; floats of a key, of a value, of a write           */
+  float *block, *kept;               /* kept: the memory's state during a replay                  */
+  float *value, *answer;             /* a made-up value; an answer                                */
+  size_t floats;                     /* of the block                                              */
+};
+
+static MIRAS__COLD void miras__ledger_layout(void *object, miras__arena *a) {
+  miras_ledger *l = (miras_ledger *)object;
+  const miras_memory_desc *d = &l->m->plan.d;
+  l->floats = 16 + l->m->state_bytes / sizeof(float);
+  miras__grow(&l->floats, l->each, l->room);
+  l->block = miras__floats(a, 1, l->floats);
+  l->kept = miras__floats(a, l->m->state_bytes / sizeof(float), 1);
+  l->value = miras__floats(a, l->values, 1);
+  l->answer = miras__floats(a, (size_t)d->batch * (size_t)d->heads, (size_t)d->value_dim);
+}
+
+static MIRAS__COLD size_t miras__ledger_bytes(miras_ledger *l, const miras_memory *m, int writes,
+                                              char *why, size_t n) {
+  const miras_memory_desc *d;
+  size_t pairs;
+  memset(l, 0, sizeof *l);
+  if (!miras_memory_can_write(m, why, n)) return 0;
+  if (!miras__whole(why, n, "writes", writes, 1, 1 << 24)) return 0;
+  d = &m->plan.d;
+  pairs = (size_t)d->batch * (size_t)d->heads * (size_t)d->inner_steps;
+  memcpy(&l->m, &m, sizeof m);
+  l->room = (size_t)writes;
+  l->keys = pairs * (size_t)d->key_dim;
+  l->values = pairs * (size_t)d->value_dim;
+  l->each = MIRAS__ENTRY + l->keys + l->values;
+  return miras__measure(l, sizeof *l, miras__ledger_layout, "ledger", why, n);
+}
+
+MIRAS_API size_t miras_ledger_size(const miras_memory *m, int writes, char *why, size_t why_size) {
+  miras_ledger l;
+  return miras__ledger_bytes(&l, m, writes, why, why_size);
+}
+
+static MIRAS__COLD miras_ledger *miras__ledger_make(miras_memory *m, int writes,
+                                                    const miras__site *at) {
+  miras_ledger draft, *l;
+  const size_t bytes = miras__ledger_bytes(&draft, m, writes, at->why, at->why_size);
+  l = (miras_ledger *)miras__build(MIRAS__A_SERVER, &draft, sizeof draft, miras__ledger_layout,
+                                   bytes, at);
+  if (!l) return NULL;
+  memset(l->block, 0, l->floats * sizeof(float));
+  memcpy(l->block + 16, m->state, m->state_bytes);
+  return l;
+}
+
+MIRAS_API miras_ledger *miras_ledger_init(void *buffer, size_t bytes, miras_memory *m, int writes,
+                                          char *why, size_t why_size) {
+  const miras__site at = miras__site_in(buffer, bytes, why, why_size);
+  return miras__ledger_make(m, writes, &at);
+}
+
+MIRAS_API miras_ledger *miras_ledger_open(miras_memory *m, int writes,
+                                          const miras_allocator *allocator, char *why,
+                                          size_t why_size) {
+  const miras__site at = miras__site_from(allocator, why, why_size);
+  return miras__ledger_make(m, writes, &at);
+}
+
+/* The header; a block that a program has damaged holds nothing. */
+static miras__ledger_head miras__ledger_read(const miras_ledger *l) {
+  miras__ledger_head h;
+  memcpy(&h, l->block, sizeof h);
+  if (h.count > l->room || h.first >= l->room) h.count = h.first = 0;
+  return h;
+}
+
+static float *miras__ledger_at(const miras_ledger *l, const miras__ledger_head *h, size_t i) {
+  const size_t place = ((size_t)h->first + i) % l->room;
+  return l->block + 16 + l->m->state_bytes / sizeof(float) + place * l->each;
+}
+
+static void miras__ledger_keep(miras_ledger *l, int back) {
+  miras_memory *m = l->m;
+  memcpy(back ? m->state : l->kept, back ? l->kept : m->state, m->state_bytes);
+  m->sound = 0;
+}
+
+/* The memory at the ledger's start. */
+static void miras__ledger_rewind(miras_ledger *l) {
+  memcpy(l->m->state, l->block + 16, l->m->state_bytes);
+  l->m->sound = 0;
+}
+
+/* A value for write i: zeros, but that pair ones + j of all writes has a 1 as its entry j. */
+static const float *miras__ledger_ones(miras_ledger *l, size_t i, size_t ones) {
+  const miras_memory_desc *d = &l->m->plan.d;
+  const size_t steps = (size_t)d->inner_steps, dv = (size_t)d->value_dim;
+  size_t at, s;
+  memset(l->value, 0, l->values * sizeof(float));
+  for (s = 0; s < steps; s++) {
+    const size_t pair = i * steps + s;
+    if (pair < ones || pair - ones >= dv) continue;
+    for (at = s * dv; at < l->values; at += steps * dv) l->value[at + pair - ones] = 1;
+  }
+  return l->value;
+}
+
+/* The memory from the start on, through all writes but those that are gone; ones: NULL, or with
+ * made-up values. */
+static void miras__ledger_replay(miras_ledger *l, const unsigned char *gone, const size_t *ones) {
+  const miras__ledger_head h = miras__ledger_read(l);
+  size_t i;
+  miras__ledger_rewind(l);
+  for (i = 0; i < h.count; i++) {
+    const float *key = miras__ledger_at(l, &h, i) + MIRAS__ENTRY;
+    if (gone && gone[i]) continue;
+    (void)miras_memory_write(l->m, key, ones ? miras__ledger_ones(l, i, *ones) : key + l->keys,
+                             NULL);
+  }
+}
+
+MIRAS_API int miras_ledger_holds(miras_ledger *l) {
+  int same;
+  if (!l) return 0;
+  miras__ledger_keep(l, 0);
+  miras__ledger_replay(l, NULL, NULL);
+  same = !memcmp(l->m->state, l->kept, l->m->state_bytes);
+  miras__ledger_keep(l, 1);
+  return same;
+}
+
+MIRAS_API miras_result miras_ledger_write(miras_ledger *l, const float *key, const float *value,
+                                          uint64_t when, float *surprise) {
+  miras__ledger_head h;
+  miras_result said;
+  float *to, was = 0;
+  if (!l || !key || !value) return MIRAS_ERR_ARGUMENT;
+  h = miras__ledger_read(l);
+  if (h.count == l->room) {
+    const float *oldest = miras__ledger_at(l, &h, 0) + MIRAS__ENTRY;
+    miras__ledger_keep(l, 0);
+    miras__ledger_rewind(l);
+    (void)miras_memory_write(l->m, oldest, oldest + l->keys, NULL);
+    memcpy(l->block + 16, l->m->state, l->m->state_bytes);
+    miras__ledger_keep(l, 1);
+    h.first = (h.first + 1) % l->room;
+    h.count--;
+  }
+  to = miras__ledger_at(l, &h, (size_t)h.count);
+  said = miras_memory_write(l->m, key, value, &was);
+  memcpy(to, &h.next, sizeof h.next);
+  memcpy(to + 2, &when, sizeof when);
+  to[4] = was;
+  memcpy(to + MIRAS__ENTRY, key, l->keys * sizeof(float));
+  memcpy(to + MIRAS__ENTRY + l->keys, value, l->values * sizeof(float));
+  h.count++;
+  h.next++;
+  memcpy(l->block, &h, sizeof h);
+  if (surprise) *surprise = was;
+  return said;
+}
+
+MIRAS_API int miras_ledger_count(const miras_ledger *l) {
+  return l ? (int)miras__ledger_read(l).count : 0;
+}
+
+MIRAS_API miras_result miras_ledger_get(const miras_ledger *l, int i, miras_ledger_entry *entry) {
+  miras__ledger_head h;
+  const float *at;
+  if (!entry || i < 0 || i >= miras_ledger_count(l)) return MIRAS_ERR_ARGUMENT;
+  h = miras__ledger_read(l);
+  at = miras__ledger_at(l, &h, (size_t)i);
+  memcpy(&entry->number, at, sizeof entry->number);
+  memcpy(&entry->when, at + 2, sizeof entry->when);
+  entry->surprise = at[4];
+  entry->key = at + MIRAS__ENTRY;
+  entry->value = entry->key + l->keys;
+  return MIRAS_OK;
+}
+
+/* The field for which answers are not linear in values, or NULL. */
+static const char *miras__not_linear(const miras_memory_desc *d) {
+  if (d->architecture == MIRAS_ARCH_KV_CACHE) return NULL;
+  if (d->architecture != MIRAS_ARCH_MATRIX && d->architecture != MIRAS_ARCH_MLP)
+    return "architecture";
+  if (d->architecture == MIRAS_ARCH_MLP && d->depth > 1) return "depth";
+  if (d->inner_norm) return "inner_norm";
+  if (d->bias != MIRAS_BIAS_DOT && d->bias != MIRAS_BIAS_L2) return "bias";
+  if (d->outlier > 0) return "outlier";
+  if (d->ball > 0) return "ball";
+  if (d->algorithm == MIRAS_ALGORITHM_MUON) return "algorithm";
+  return d->retention == MIRAS_RETENTION_ALL || d->retention == MIRAS_RETENTION_L2 ||
+         d->retention == MIRAS_RETENTION_L2_BOTH ? NULL : "retention";
+}
+
+MIRAS_API miras_result miras_ledger_explain(miras_ledger *l, const float *query, float *weights,
+                                            float *rest, char *why, size_t why_size) {
+  const miras_memory_desc *d;
+  const char *name;
+  size_t pairs, steps, dv, heads, first, i, k;
+  if (why && why_size) why[0] = 0;
+  if (!l || !query || !weights || !rest) return MIRAS_ERR_ARGUMENT;
+  d = &l->m->plan.d;
+  name = miras__not_linear(d);
+  if (name) {
+    miras__say_field(d, name, why, why_size);
+    miras__say(why, why_size, "; answers are sums over writes of matrices, one layer and KV caches "
+                              "with bias dot or l2, and no outlier or ball. Of others "
+                              "miras_ledger_without tells what they would say");
+    return MIRAS_ERR_DESC;
+  }
+  if (!miras_ledger_holds(l)) {
+    miras__say(why, why_size, "the memory has changed otherwise than by its ledger");
+    return MIRAS_ERR_STATE;
+  }
+  steps = (size_t)d->inner_steps, dv = (size_t)d->value_dim;
+  heads = (size_t)d->batch * (size_t)d->heads;
+  pairs = (size_t)miras_ledger_count(l) * steps;
+  miras__ledger_keep(l, 0);
+  miras__ledger_replay(l, NULL, &pairs);
+  (void)miras_memory_read(l->m, query, rest);
+  for (first = 0; first < pairs; first += dv) {
+    miras__ledger_replay(l, NULL, &first);
+    (void)miras_memory_read(l->m, query, l->answer);
+    for (k = 0; k < dv && first + k < pairs; k++)
+      for (i = 0; i < heads; i++)
+        weights[((first + k) / steps * heads + i) * steps + (first + k) % steps] =
+          l->answer[i * dv + k] - rest[i * dv + k];
+  }
+  miras__ledger_keep(l, 1);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_ledger_without(miras_ledger *l, const unsigned char *gone,
+                                            const float *query, float *out) {
+  if (!l || !query || !out || (!gone && miras_ledger_count(l))) return MIRAS_ERR_ARGUMENT;
+  if (!miras_ledger_holds(l)) return MIRAS_ERR_STATE;
+  miras__ledger_keep(l, 0);
+  miras__ledger_replay(l, gone, NULL);
+  (void)miras_memory_read(l->m, query, out);
+  miras__ledger_keep(l, 1);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_ledger_forget(miras_ledger *l, const unsigned char *gone) {
+  miras__ledger_head h;
+  size_t i, left = 0;
+  if (!l || (!gone && miras_ledger_count(l))) return MIRAS_ERR_ARGUMENT;
+  if (!miras_ledger_holds(l)) return MIRAS_ERR_STATE;
+  miras__ledger_replay(l, gone, NULL);
+  h = miras__ledger_read(l);
+  for (i = 0; i < h.count; i++)
+    if (!gone[i])
+      memmove(miras__ledger_at(l, &h, left++), miras__ledger_at(l, &h, i),
+              l->each * sizeof(float));
+  for (i = left; i < h.count; i++)             /* nor is it to be found in the ledger's bytes */
+    memset(miras__ledger_at(l, &h, i), 0, l->each * sizeof(float));
+  h.count = left;
+  memcpy(l->block, &h, sizeof h);
+  memset(l->kept, 0, l->m->state_bytes);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_ledger_append(miras_ledger *l, const miras_ledger *other) {
+  miras_ledger_entry e;
+  int i;
+  if (!l || !other || l == other || l->m == other->m) return MIRAS_ERR_ARGUMENT;
+  if (l->m->plan.d.key_dim != other->m->plan.d.key_dim || l->keys != other->keys ||
+      l->m->plan.d.heads != other->m->plan.d.heads || l->values != other->values ||
+      l->m->plan.d.batch != other->m->plan.d.batch)
+    return MIRAS_ERR_MISMATCH;
+  for (i = 0; miras_ledger_get(other, i, &e) == MIRAS_OK; i++)
+    (void)miras_ledger_write(l, e.key, e.value, e.when, NULL);
+  return MIRAS_OK;
+}
+
+MIRAS_API void *miras_ledger_state(miras_ledger *l, size_t *bytes) {
+  if (bytes) *bytes = l ? l->floats * sizeof(float) : 0;
+  return l ? l->block : NULL;
+}
+
+/* ---- reward ---- */
+
+/* The field for which a state is more, or other, than weights that steps are added to; or NULL. */
+static const char *miras__no_reward(const miras_memory_desc *d) {
+  if (d->architecture == MIRAS_ARCH_KV_CACHE) return "architecture";
+  if (d->algorithm != MIRAS_ALGORITHM_GD && d->algorithm != MIRAS_ALGORITHM_IMPLICIT &&
+      d->algorithm != MIRAS_ALGORITHM_NORMALIZED)
+    return "algorithm";
+  if (d->retention != MIRAS_RETENTION_ALL && d->retention != MIRAS_RETENTION_L2)
+    return "retention";
+  if (d->normalize) return "normalize";
+  if (d->chunk > 1) return "chunk";
+  if (d->reset_every) return "reset_every";
+  if (d->omega) return "omega";
+  return d->ball > 0 ? "ball" : NULL;
+}
+
+/* Does the error stay bounded, however far an answer is driven off? */
+static int miras__bounded_error(miras_bias bias) {
+  return bias != MIRAS_BIAS_L2 && bias != MIRAS_BIAS_LP && bias != MIRAS_BIAS_LP_SMOOTH &&
+         bias != MIRAS_BIAS_SHIFT_ROBUST;
+}
+
+MIRAS_API size_t miras_memory_trace_size(const miras_memory *m, char *why, size_t why_size) {
+  const char *name;
+  if (!miras_memory_can_write(m, why, why_size)) return 0;
+  name = miras__no_reward(&m->plan.d);
+  if (!name)
+    return 2 * m->plan.head_dstate * (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  miras__say_field(&m->plan.d, name, why, why_size);
+  miras__say(why, why_size, ", with which a reward means nothing: it needs weights that steps are "
+                            "added to, one at a time");
+  return 0;
+}
+
+MIRAS_API miras_result miras_memory_reward(miras_memory *m, float *trace, float persist,
+                                           const float *key, const float *value, float reward) {
+  const miras__plan *p;
+  float *before;
+  size_t i, k, n, heads;
+  if (!m || !trace || !key != !value || !(persist >= 0 && persist <= 1) ||
+      !(fabsf(reward) <= FLT_MAX))
+    return MIRAS_ERR_ARGUMENT;
+  p = &m->plan;
+  if (!miras_memory_trace_size(m, NULL, 0) || (reward < 0 && !miras__bounded_error(p->d.bias)))
+    return MIRAS_ERR_DESC;
+  n = p->head_dstate, heads = (size_t)p->d.heads;
+  before = trace + n * (size_t)p->d.batch * heads;
+  for (i = 0; i < (size_t)p->d.batch * heads; i++)
+    miras__state_entries(m, m->state, i, 0, n, before + i * n);
+  if (key) (void)miras_memory_write(m, key, value, NULL);
+  else if (!miras__position(m->state)) (void)miras_memory_move(m, 1);
+  for (i = 0; i < (size_t)p->d.batch * heads; i++) {
+    const float keep = key && miras__decays(&p->d) ? m->keep[i % heads] : 1;
+    const int home = p->d.decay_target == MIRAS_DECAY_TARGET_INITIAL;
+    const float *init = home ? m->params + i % heads * p->weights : NULL;
+    float *s = trace + i * n, *A = before + i * n;
+    miras__call a;
+    miras__memory_between(m, i, &a);
+    for (k = 0; key && k < n; k++) {
+      A[k] = keep * A[k] + (init ? (1 - keep) * init[k] : 0);
+      s[k] = persist * s[k] + (*miras__entry(&a, k) - A[k]);
+    }
+    for (k = 0; k < n; k++) A[k] += reward * s[k];
+    miras__set_entries(&a, 0, n, A);
+  }
+  miras__memory_look(m);
+  return MIRAS_OK;
+}
+
 /* @82 THREAD POOL ------------------------------------------------------------ needs 10 15 74 -- */
 
 #ifdef MIRAS_PTHREADS
@@ -29700,16 +31067,19 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
   return n;
 }
 
-/* @85 FILES --------------------------------- needs 10 11 14 31 32 58 72 74 75 77 78 79 80 84 -- */
+/* @85 FILES --------------------------- needs 10 11 14 15 31 32 58 72 74 75 76 77 78 79 80 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
- * them that only runs: BF16, F16, and for Q8 U8 of [rows, bytes of a row]. The header's
+ * them that only runs: BF16 or F16; of q8 I8 and of q4 U8, [panels, bricks, bytes of a brick] as
+ * room @15 has them. Those come last, from a multiple of 64 bytes on, one behind the other as a
+ * model has them in memory, so that a file can be used where it lies. Before version 10 q8 was U8
+ * of [rows, bytes of a row], with 32 neighbours of a row behind their scale. The header's
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
- * it in the header or in the numbers.
- * Fields of layers have the letter of a kind before them: "w.window". Files from version 7 on are
- * read, and states of version 2; of others a build of 0.3.0 makes such.
+ * it in the header or in the numbers. Fields of layers have the letter of a kind before them:
+ * "w.window". Files from version 7 on are read, and states of version 2; of others a build of 0.3.0
+ * makes such.
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 2       12  u32 what: 1 memory, 2 session
@@ -29728,7 +31098,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 9 };   /* of models' files that are read */
+enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 10 };   /* of models' files that are read */
 
 /* ---- fields as text ---- */
 
@@ -29863,8 +31233,8 @@ static int miras__version(const miras_model_desc *d) {
     const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
-  if (d->program) version = 9;
-  return version;
+  if (d->program && version < 9) version = 9;
+  return d->weights < MIRAS_WEIGHTS_Q8 ? version : 10;
 }
 
 /* What a fingerprint calls a field that came with version 3 to 6 of files: as it was called then,
@@ -29985,71 +31355,147 @@ typedef struct miras__tensor {
   int rank;
   uint64_t shape[5];                 /* more than three are others' only                         */
   uint64_t range[2];                 /* bytes within the payload: from, to                       */
-  int form;                          /* miras_weights                                            */
+  int form;                          /* miras_weights, or MIRAS__ROWS_Q8                         */
 } miras__tensor;
 
+enum { MIRAS__ROWS_Q8 = MIRAS_WEIGHTS_COUNT };   /* the q8 of files before version 10             */
+
 /* The types of tensors, by miras_weights. */
-static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "U8"};
+static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "I8", "U8"};
 MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_COUNT);
 
-/* Weights of a form, n from the first of a block on, as in files, to what this machine has, or
- * back. */
-static MIRAS__COLD void miras__weights_turn(int form, unsigned char *to, const unsigned char *from,
-                                            size_t n) {
-  const size_t bytes = miras__row_bytes(form, n);
-  size_t i;
-  memcpy(to, from, bytes);
-  if (miras__little_endian()) return;
-  if (form == MIRAS_WEIGHTS_FLOAT)
-    for (i = 0; i < bytes; i++) to[i] = from[i ^ 3];
-  else
-    for (i = 0; i + 1 < bytes; i += form == MIRAS_WEIGHTS_Q8 ? 34 : 2)
-      to[i] = from[i + 1], to[i + 1] = from[i];
+/* Is a tensor of this form in bricks? */
+static int miras__in_bricks(int form) {
+  return form == MIRAS_WEIGHTS_Q8 || form == MIRAS_WEIGHTS_Q4;
 }
 
-/* n weights of a file to those of a view, both from the first of a block on. */
-static MIRAS__COLD void miras__weights_read(int form, unsigned char *to, int from_form,
-                                            const unsigned char *from, size_t n) {
-  enum { PIECE = 256 };
-  unsigned char bytes[PIECE * sizeof(float)];
-  float x[PIECE];
-  size_t now;
-  for (; n; n -= now) {
-    now = n < (size_t)PIECE ? n : (size_t)PIECE;
-    miras__weights_turn(from_form, bytes, from, now);
-    if (from_form == MIRAS_WEIGHTS_FLOAT) memcpy(x, bytes, now * sizeof *x);
-    else miras__kernels_best()->widen(from_form, x, bytes, now);
-    if (form == from_form) memcpy(to, bytes, miras__row_bytes(form, now));
-    else miras__narrow(form, to, x, now);
-    to += miras__row_bytes(form, now);
-    from += miras__row_bytes(from_form, now);
+/* A view in bricks of a form from p on. */
+static miras__packed miras__file_packed(const miras_view *v, int form, const unsigned char *p) {
+  return miras__packed_of(p, form, (size_t)v->shape[v->turned ? 1 : 0],
+                          (size_t)v->shape[v->turned ? 0 : 1]);
+}
+
+/* The rank and shape that a view has in a file by x->form; returns its bytes. */
+static uint64_t miras__shape_in_file(const miras_view *v, miras__tensor *x) {
+  uint64_t bytes = x->form == MIRAS_WEIGHTS_FLOAT ? 4 : x->form < MIRAS_WEIGHTS_Q8 ? 2 : 1;
+  int k;
+  for (k = 0; k < 3; k++) x->shape[k] = (uint64_t)v->shape[k];
+  x->rank = v->rank;
+  if (x->form == MIRAS__ROWS_Q8) {
+    x->shape[1] = (x->shape[1] + 31) / 32 * 34;
+  } else if (miras__in_bricks(x->form)) {
+    const miras__packed p = miras__file_packed(v, x->form, NULL);
+    x->rank = 3;
+    x->shape[0] = ((uint64_t)v->shape[!v->turned] + p.across - 1) / p.across;
+    x->shape[1] = miras__panel_bytes(&p) / miras__brick_bytes(&p);
+    x->shape[2] = miras__brick_bytes(&p);
   }
+  for (k = 0; k < x->rank; k++) bytes *= x->shape[k];
+  return bytes;
 }
 
-/* A tensor that is not running texts: all its rows. */
-static MIRAS__COLD void miras__view_read(const miras_model *m, const miras_view *v, int from_form,
-                                         const unsigned char *from) {
-  const int form = miras__view_form(m, v);
-  const size_t rows = v->rank == 2 ? (size_t)v->shape[0] : 1, n = v->count / rows;
-  unsigned char *to = miras__view_at(m, v);
+/* Number (row, col) of a view as a file has it in a form. */
+static float miras__file_number(const miras_view *v, int form, const unsigned char *from,
+                                size_t row, size_t col) {
+  const size_t width = v->rank > 1 ? (size_t)v->shape[1] : 1;
+  size_t at = row * width + col;
+  uint32_t bits;
+  float x;
+  if (form == MIRAS__ROWS_Q8) {
+    from += row * ((width + 31) / 32 * 34) + col / 32 * 34;
+    return miras__from_half(from[0] | (unsigned)from[1] << 8) *
+           (float)(signed char)from[2 + col % 32];
+  }
+  if (miras__in_bricks(form)) {
+    const miras__packed p = miras__file_packed(v, form, from);
+    const size_t i = v->turned ? col : row, j = v->turned ? row : col, half = p.across / 2;
+    const unsigned char *q;
+    float scale;
+    from = miras__brick_of(&p, i, j);
+    q = from + miras__brick_head(form, p.across) + i % 32 * miras__brick_row(form, p.across);
+    at = j % p.across;
+    scale = miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
+    if (form == MIRAS_WEIGHTS_Q8) return scale * (float)(signed char)q[at];
+    from += 2 * p.across;
+    x = (float)(q[at % half] >> (at < half ? 0 : 4) & 15) * scale;
+    return x + miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
+  }
+  if (form == MIRAS_WEIGHTS_F16)
+    return miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
+  from += form ? 2 * at : 4 * at;
+  bits = form ? (uint32_t)from[0] << 16 | (uint32_t)from[1] << 24
+              : (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+                (uint32_t)from[3] << 24;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* n bricks of a matrix as files have them, of what this machine has, or back: of other machines the
+ * bytes of scales and least numbers turn round. */
+static MIRAS__COLD void miras__bricks_turn(const miras__packed *x, unsigned char *to,
+                                           const unsigned char *from, size_t n) {
+  const size_t each = miras__brick_bytes(x), head = miras__brick_head(x->form, x->across);
   size_t i;
-  for (i = 0; i < rows; i++)
-    miras__weights_read(form, to + i * miras__row_bytes(form, n), from_form,
-                        from + i * miras__row_bytes(from_form, n), n);
+  memcpy(to, from, n * each);
+  for (; n && !miras__little_endian(); n--, to += each, from += each)
+    for (i = 0; i < head; i++) to[i] = from[i ^ 1];
 }
 
-static MIRAS__COLD void miras__view_write(miras__sink *s, const miras_model *m,
-                                          const miras_view *v) {
-  const int form = miras__view_form(m, v);
-  const size_t rows = (size_t)v->shape[0], n = v->count / rows;
-  const unsigned char *from = miras__view_at(m, v);
-  unsigned char bytes[1024];
-  size_t i, j, now;
-  for (i = 0; i < rows; i++, from += miras__row_bytes(form, n))
-    for (j = 0; j < n; j += now) {
-      now = n - j < 256 ? n - j : 256;
-      miras__weights_turn(form, bytes, from + miras__row_bytes(form, j), now);
-      miras__out(s, bytes, miras__row_bytes(form, now));
+/* A tensor that is not running texts: all its numbers. Matrices go by halves of bricks. */
+static MIRAS__COLD void miras__view_load(const miras_model *m, const miras_view *v, int from_form,
+                                         const unsigned char *from) {
+  const miras__packed to = miras__view_packed(m, v);
+  const size_t height = v->rank > 1 ? (size_t)v->shape[0] : 1, width = v->count / height;
+  const size_t cols = v->turned ? height : width;
+  float x[32 * 32];
+  size_t i, j, r, c, high, end;
+  if (!to.form) {
+    float *y = miras__view_floats(m, v);
+    for (i = 0; i < height; i++)
+      for (j = 0; j < width; j++) *y++ = miras__file_number(v, from_form, from, i, j);
+    return;
+  }
+  if (to.form == from_form && miras__in_bricks(to.form)) {
+    miras__bricks_turn(&to, (unsigned char *)(uintptr_t)to.p, from,
+                       miras__packed_bytes(to.form, to.rows, cols) / miras__brick_bytes(&to));
+    return;
+  }
+  for (j = 0; j < cols; j += 32)
+    for (i = 0; i < to.rows; i += 32) {
+      end = miras__least(cols - j, 32), high = miras__least(to.rows - i, 32);
+      if (end < 32) memset(x, 0, sizeof x);
+      for (r = 0; r < high; r++)
+        for (c = 0; c < end; c++)
+          x[r * 32 + c] = miras__file_number(v, from_form, from, v->turned ? j + c : i + r,
+                                             v->turned ? i + r : j + c);
+      miras__narrow(&to, i, j, j + end, x);
+    }
+}
+
+/* Write what a file has of a view that is not held in floats. */
+static MIRAS__COLD void miras__view_save(miras__sink *s, const miras_model *m,
+                                         const miras_view *v) {
+  const miras__packed x = miras__view_packed(m, v);
+  const size_t rows = (size_t)v->shape[0], cols = (size_t)v->shape[1];
+  const size_t each = miras__brick_bytes(&x);
+  unsigned char bytes[MIRAS__ACROSS * 34];
+  size_t i, j, n;
+  if (miras__in_bricks(x.form)) {
+    n = miras__packed_bytes(x.form, x.rows, v->turned ? rows : cols) / each;
+    for (i = 0; i < n; i++) {
+      miras__bricks_turn(&x, bytes, x.p + i * each, 1);
+      miras__out(s, bytes, each);
+    }
+    return;
+  }
+  for (i = 0; i < rows; i++)
+    for (j = n = 0; j < cols; j++) {
+      const size_t row = v->turned ? j : i, col = v->turned ? i : j;
+      uint16_t half;
+      memcpy(&half, miras__brick_of(&x, row, col) + 2 * (row % 32 * x.across + col % x.across),
+             sizeof half);
+      bytes[n++] = (unsigned char)half, bytes[n++] = (unsigned char)(half >> 8);
+      if (n == sizeof bytes || j + 1 == cols) miras__out(s, bytes, n), n = 0;
     }
 }
 
@@ -30058,34 +31504,26 @@ static MIRAS__COLD void miras__view_write(miras__sink *s, const miras_model *m,
 static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, int i,
                                miras__tensor *x, size_t *each) {
   static const char names[][16] = {"adamw.moment1", "adamw.moment2", "streams"};
-  float *at = m->params;
+  float *at;
   int k;
   memset(x, 0, sizeof *x);
   *each = 0;
   if (i < m->view_count) {
     const miras_view *v = &m->views[i];
     memcpy(x->name, v->name, sizeof v->name);
-    x->rank = v->rank;
-    for (k = 0; k < v->rank; k++) x->shape[k] = (uint64_t)v->shape[k];
     x->form = miras__view_form(m, v);
-    at = x->form ? NULL : at + v->offset;
-  } else {
-    i -= m->view_count;
-    memcpy(x->name, names[i], sizeof names[i]);
-    if (i == 2) *each = m->run;
-    x->rank = *each ? 2 : 1;
-    x->shape[0] = !*each ? m->param_count : tr ? (uint64_t)tr->desc.carried : 0;
-    x->shape[1] = *each;
-    at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
+    x->range[1] = miras__shape_in_file(v, x);
+    return x->form ? NULL : miras__view_floats(m, v);
   }
+  i -= m->view_count;
+  memcpy(x->name, names[i], sizeof names[i]);
+  if (i == 2) *each = m->run;
+  x->rank = *each ? 2 : 1;
+  x->shape[0] = *each ? tr ? (uint64_t)tr->desc.carried : 0 : tr ? tr->count : m->param_count;
+  x->shape[1] = *each;
+  at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
   for (x->range[1] = 4, k = 0; k < x->rank; k++) x->range[1] *= x->shape[k];
-  if (x->form) x->range[1] = x->shape[0] * miras__row_bytes(x->form, (size_t)x->shape[1]);
   return at;
-}
-
-/* The second number of its shape in a file. */
-static uint64_t miras__shape_in_file(uint64_t n, int form) {
-  return form == MIRAS_WEIGHTS_Q8 ? miras__row_bytes(form, (size_t)n) : n;
 }
 
 /* The most tensors of a file: every layer with every parameter; what else there is, inputs of five
@@ -30112,17 +31550,28 @@ static void miras__crc_text(char *text, uint32_t crc) {
   text[8] = 0;
 }
 
+/* A number for what a trainer moves. */
+static uint64_t miras__moves_print(const miras_trainer *tr) {
+  uint32_t crc = 0;
+  int i;
+  for (i = 0; i < tr->model->view_count; i++) {
+    const unsigned char moves = !tr->at || tr->at[i] != MIRAS__NOWHERE_AT;
+    crc = miras__crc32c(crc, &moves, 1);
+  }
+  return crc;
+}
+
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               int tensors, uint32_t checksum) {
-  const int version = miras__version(&m->desc);
+  const int least = miras__version(&m->desc), version = tr && tr->at && least < 10 ? 10 : least;
+  const size_t start = s->size;
   char text[MIRAS_PATTERN_SIZE], line[MIRAS__ENTRY_SIZE];
-  size_t offset = 0, end, each;
-  int i, k;
+  size_t offset = 0, floats = 0, end, each;
+  int i, k, last;
   miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\"");
   miras__crc_text(text, checksum);
   miras__out_note(s, "checksum", text);
-  text[0] = (char)('0' + version);
-  text[1] = 0;
+  text[miras__put_digits(text, sizeof text, 0, (uint64_t)version, 1)] = 0;
   miras__out_note(s, "version", text);
   for (i = 0; i < MIRAS__PLACES; i++) {
     const miras__field *f = miras__in_file(&m->desc, version, i, &k);
@@ -30142,22 +31591,30 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
     text[miras__put_digits(text, sizeof text, 0, tr->now->steps, 1)] = 0;
     miras__out_note(s, "steps", text);
   }
-  miras__out_text(s, "}");
-  for (i = 0; i < tensors; i++, offset = end) {
-    miras__tensor x;
-    miras__tensor_of(m, tr, i, &x, &each);
-    line[0] = 0;
-    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x.name,
-               miras__dtypes[x.form]);
-    for (k = 0; k < x.rank; k++)
-      miras__say(line, sizeof line, k ? ",%zu" : "%zu",
-                 (size_t)(k ? miras__shape_in_file(x.shape[k], x.form) : x.shape[k]));
-    end = offset + (size_t)x.range[1];
-    miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, end);
-    miras__out_text(s, line);
+  if (tr && tr->at) {
+    text[miras__put_digits(text, sizeof text, 0, miras__moves_print(tr), 1)] = 0;
+    miras__out_note(s, "moves", text);
   }
   miras__out_text(s, "}");
-  while (s->size % 8) miras__out_text(s, " ");
+  for (last = 0; last < 2; last++) {
+    floats = last ? offset : 0;
+    for (i = 0; i < tensors; i++) {
+      miras__tensor x;
+      miras__tensor_of(m, tr, i, &x, &each);
+      if (miras__in_bricks(x.form) != last) continue;
+      line[0] = 0;
+      miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x.name,
+                 miras__dtypes[x.form]);
+      for (k = 0; k < x.rank; k++)
+        miras__say(line, sizeof line, k ? ",%zu" : "%zu", (size_t)x.shape[k]);
+      end = offset + (size_t)x.range[1];
+      miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, end);
+      miras__out_text(s, line);
+      offset = end;
+    }
+  }
+  miras__out_text(s, "}");
+  while ((8 + s->size - start + floats) % (floats < offset ? 64 : 8)) miras__out_text(s, " ");
 }
 
 static void miras__out_model(miras__sink *s, const miras_model *m, const miras_trainer *tr,
@@ -30166,25 +31623,27 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
   unsigned char length[8];
   miras__sink header;
   size_t each;
-  int i;
+  int i, last;
   memset(&header, 0, sizeof header);
   miras__out_header(&header, m, tr, tensors, 0);
   miras__set64(length, header.size);
   miras__out(s, length, 8);
   miras__out_header(s, m, tr, tensors, checksum);
-  for (i = 0; i < tensors; i++) {
-    miras__tensor x;
-    const float *from = miras__tensor_of(m, tr, i, &x, &each);
-    if (x.form) miras__view_write(s, m, &m->views[i]);
-    else miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
-  }
+  for (last = 0; last < 2; last++)
+    for (i = 0; i < tensors; i++) {
+      miras__tensor x;
+      const float *from = miras__tensor_of(m, tr, i, &x, &each);
+      if (miras__in_bricks(x.form) != last) continue;
+      if (x.form) miras__view_save(s, m, &m->views[i]);
+      else miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
+    }
 }
 
 /* ---- reading a model ---- */
 
 /* The entries of __metadata__ that are neither fields nor other people's notes. */
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
-       MIRAS__NOTE_STEPS, MIRAS__NOTE_PROGRAM, MIRAS__NOTES };
+       MIRAS__NOTE_STEPS, MIRAS__NOTE_PROGRAM, MIRAS__NOTE_MOVES, MIRAS__NOTES };
 
 /* A model's file, and a cursor in its header. */
 typedef struct miras__file {
@@ -30196,7 +31655,9 @@ typedef struct miras__file {
   miras_model_desc d;                /* 0 where the file does not say                            */
   int version;
   int narrow;                        /* some tensors are not F32                                 */
-  uint64_t steps;
+  uint64_t bricks;                   /* where the first tensor in bricks begins, if there is one */
+  uint64_t steps, moves;             /* miras__moves_print of a trainer that does not move all   */
+  int bare;                          /* it has no adapters, which the model gets that is opened   */
   const char *checksum;              /* its eight digits                                         */
   const miras__field *cut;           /* whose text is too long, or NULL, and its characters      */
   size_t cut_length;
@@ -30218,13 +31679,17 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
 static int miras__read_note(miras__file *f, int *note, const char *name, const char *value,
                             const char *start) {
   static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps",
-                                               "program"};
+                                               "program", "moves"};
+  uint64_t number = 0;
   for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
     case MIRAS__NOTE_WRITER: return miras__same(value, "miras.h");
-    case MIRAS__NOTE_VERSION: f->version = value[0] - '0';
-      return f->version >= MIRAS__OLDEST && f->version <= MIRAS__VERSION && !value[1];
+    case MIRAS__NOTE_VERSION:
+      if (!miras__read_whole(value, &number) || number > 99) return 0;
+      f->version = (int)number;
+      return f->version >= MIRAS__OLDEST && f->version <= MIRAS__VERSION;
+    case MIRAS__NOTE_MOVES: return miras__read_whole(value, &f->moves);
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: f->checksum = start;
       return f->t.at - start == 9;   /* eight plain digits and the quote */
@@ -30269,7 +31734,7 @@ static void miras__need_metadata(miras__file *f) {
 }
 
 static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payload) {
-  static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1};
+  static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1, 1};
   char text[MIRAS__NAME_SIZE];
   uint64_t bytes;
   int seen = 0, i;
@@ -30287,7 +31752,7 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
       for (x->form = 0; x->form < MIRAS_WEIGHTS_COUNT; x->form++)
         if (miras__same(text, miras__dtypes[x->form])) break;
       if (x->form == MIRAS_WEIGHTS_COUNT)
-        x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16");
+        x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16, I8, U8");
     } else if (key == 2) {
       x->rank = miras__need_list(t, x->shape, 5);
     } else if (miras__need_list(t, x->range, 2) != 2) {
@@ -30306,6 +31771,7 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
     if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) miras__refuse(t);
   if (bytes != x->range[1] - x->range[0])
     miras__refuse_for(t, "its place is not of the size of its shape");
+  if (x->form == MIRAS_WEIGHTS_Q4 && x->rank == 2) x->form = MIRAS__ROWS_Q8;
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
@@ -30348,7 +31814,14 @@ static int miras__complete(const miras__file *f) {
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
          (f->version >= 9 || !f->noted[MIRAS__NOTE_PROGRAM]) &&
+         (f->version >= 10 || !f->noted[MIRAS__NOTE_MOVES]) &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
+}
+
+/* How matrices of a file are held of which one is of a form; so_far: what the others say. */
+static miras_weights miras__of_tensors(miras_weights so_far, int form) {
+  const int is = form == MIRAS__ROWS_Q8 ? MIRAS_WEIGHTS_Q8 : form;
+  return is > (int)so_far ? (miras_weights)is : so_far;
 }
 
 /* Check all that needs no model in a header: syntax, types, ranges, metadata, tiling. The rest of
@@ -30369,6 +31842,9 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
     if (count++ == MIRAS__MAX_TENSORS) return 0;
     borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
     if (x.form) f->narrow = 1;
+    if (miras__in_bricks(x.form) && (!f->bricks || x.range[0] < f->bricks))
+      f->bricks = x.range[0];
+    if (x.form) f->d.weights = miras__of_tensors(f->d.weights, x.form);
   }
   if (f->t.bad || !miras__complete(f)) return 0;
   /* Without a hole or an overlap, in whatever order, tensors begin where others end, but for the
@@ -30415,10 +31891,14 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
     const int at = (hint + n + (i % 2 ? i / 2 + 1 : -(i / 2))) % n;
     miras__tensor_of(m, NULL, at, &own, &each);
     if (!miras__same(own.name, x->name)) continue;
-    if (x->rank != own.rank || (x->form && (at >= m->view_count || own.rank != 2))) return -1;
-    for (k = each != 0; k < own.rank; k++)
-      if (x->shape[k] != (k ? miras__shape_in_file(own.shape[k], x->form) : own.shape[k]))
-        return -1;
+    if (x->form && (at >= m->view_count || m->views[at].rank != 2)) return -1;
+    if (at < m->view_count && x->form != own.form) {
+      own.form = x->form;
+      (void)miras__shape_in_file(&m->views[at], &own);
+    }
+    if (x->rank != own.rank) return -1;
+    for (k = at >= m->view_count; k < own.rank; k++)
+      if (x->shape[k] != own.shape[k]) return -1;            /* moments: of what moves */
     return at;
   }
   return -1;
@@ -30440,8 +31920,8 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
 static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f, char *why,
                                       size_t n) {
   const int views = m->view_count;
-  uint64_t sum = 0;
-  int count = 0, at = -1, i;
+  uint64_t sum = 0, moments[2] = {0, 0}, whole = m->param_count;
+  int count = 0, at = -1, i, bare = 0;
   miras__tensor x;
   if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, why, n))
     return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
@@ -30450,13 +31930,32 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     if (at < 0) return MIRAS_ERR_FORMAT;
     if (at == views + 2 && !miras__right_streams(m, f->payload + (size_t)x.range[0], x.shape[0]))
       return MIRAS_ERR_FORMAT;
+    if (at == views || at == views + 1) moments[at - views] = x.shape[0];
+    if (at < views && m->lies && miras__view_form(m, &m->views[at]) &&
+        (x.form != miras__view_form(m, &m->views[at]) ||
+         f->payload + (size_t)x.range[0] != m->lies + m->views[at].offset))
+      return miras__say(why, n, "the model's matrices lie in bytes of the caller's, which are only "
+                        "read"), MIRAS_ERR_STATE;
     sum += miras__hash((uint64_t)at);
   }
-  /* The tensors are the model's first `count`, each once, if their hashes add up to those. */
-  for (i = 0; i < count; i++) sum -= miras__hash((uint64_t)i);
+  /* The tensors are the model's first, each once, if their hashes add up to those; a file without
+   * adapters has not got these. */
+  for (i = 0; i < views; i++) {
+    if (f->bare && miras__is_adapter(m, &m->views[i])) bare++;
+    else sum -= miras__hash((uint64_t)i);
+  }
+  count += bare;
+  for (; i < count; i++) sum -= miras__hash((uint64_t)i);
   if (sum || count < views || count == views + 1 ||
-      (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
+      (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)) ||
+      moments[0] != moments[1] ||
+      (count > views && !f->noted[MIRAS__NOTE_MOVES] && !bare && moments[0] != whole))
     return MIRAS_ERR_FORMAT;
+  if (tr && count > views &&
+      (moments[0] != tr->count || f->noted[MIRAS__NOTE_MOVES] != (tr->at != NULL) ||
+       (tr->at && f->moves != miras__moves_print(tr))))
+    return miras__say(why, n, "the file's trainer moved other parameters than this one"),
+           MIRAS_ERR_MISMATCH;
   /* From here on nothing can fail. */
   if (tr) {
     miras__trainer_clear(tr);   /* as after a step: no gradient is pending */
@@ -30470,26 +31969,29 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     float *to;
     at = miras__find_tensor(m, &x, at + 1);
     to = miras__tensor_of(m, tr, at, &own, &each);
+    if (own.form && m->lies) continue;
     if (own.form || x.form)
-      miras__view_read(m, &m->views[at], x.form, f->payload + (size_t)x.range[0]);
+      miras__view_load(m, &m->views[at], x.form, f->payload + (size_t)x.range[0]);
     else if (to && x.shape[0] == own.shape[0])   /* as many running texts */
       miras__get_words(to, f->payload + (size_t)x.range[0], (size_t)(own.range[1] / 4), each);
   }
   return MIRAS_OK;
 }
 
-#ifndef MIRAS_NO_STDIO
 /* A model that is to be made of a file. */
 typedef struct miras__opening {
   miras__storage own;
   const miras_model_desc *given;
+  const unsigned char *lies;         /* NULL, or where the model's matrices may lie               */
   miras_model *model;
 } miras__opening;
 
-/* Can the payload be m's parameters, by its size? narrow: they may take down to 8.5 bits each. */
-static int miras__fits(const miras_model *m, size_t payload, int narrow) {
+/* Can a file's payload be m's parameters, by its size? If it is narrow, they may take down to 5
+ * bits each. */
+static int miras__fits(const miras_model *m, size_t payload, const miras__file *f) {
   const uint64_t bytes = 4 * (uint64_t)m->learned, moments = bytes + 8 * (uint64_t)m->param_count;
-  if (narrow) return payload / 17 >= bytes / 64;
+  if (f->narrow) return payload / 5 >= bytes / 32;
+  if (f->noted[MIRAS__NOTE_MOVES]) return payload >= bytes;
   return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0);
 }
 
@@ -30502,11 +32004,13 @@ typedef struct miras__draft {
 /* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
-                                        size_t payload, int narrow, char *why, size_t n) {
+                                        const unsigned char *lies, const miras__file *f, char *why,
+                                        size_t n) {
   miras_model *m = &draft->model;
   if (miras__model_resolve(m, &draft->room, d, why, n) != MIRAS_OK) return MIRAS_ERR_DESC;
+  m->lies = lies;
   if (!miras__model_bytes_of(m, why, n)) return MIRAS_ERR_SIZE;
-  return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
+  return miras__fits(m, f->payload_size, f) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
 /* Change a file's descriptor by what the caller gave, and check that its model can be opened.
@@ -30527,11 +32031,20 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
     if (memory->bias == MIRAS_BIAS_CUSTOM || memory->retention == MIRAS_RETENTION_CUSTOM)
       memory->custom = from->custom;
   }
-  if (o->given) d->weights = o->given->weights;
+  d->weights = o->given ? o->given->weights : MIRAS_WEIGHTS_FLOAT;
   if (o->given && o->given->adapt.learning_rate > 0) d->adapt = o->given->adapt;
   draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
   if (!draft) return MIRAS_ERR_ALLOC;
-  result = miras__payload_fits(draft, d, f->payload_size, f->narrow, why, n);
+  result = miras__payload_fits(draft, d, o->lies, f, why, n);
+  if (result == MIRAS_OK && o->given && o->given->adapter.rank && !d->adapter.rank) {
+    d->adapter = o->given->adapter, f->bare = 1;   /* what the file has is right; now with them   */
+    memcpy(d->adapters, o->given->adapters, sizeof d->adapters);
+    if (miras__model_resolve(&draft->model, &draft->room, d, why, n) != MIRAS_OK)
+      result = MIRAS_ERR_DESC;
+    draft->model.lies = o->lies;
+    if (result == MIRAS_OK && !miras__model_bytes_of(&draft->model, why, n))
+      result = MIRAS_ERR_SIZE;
+  }
   if (result == MIRAS_OK && made)
     *made = miras__model_build(&draft->model, &at, 0);
   miras__release(&o->own.allocator, draft, sizeof *draft);
@@ -30539,16 +32052,20 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
 }
 
 static miras_result miras__open_model(miras__opening *o, miras__file *f, char *why, size_t n) {
-  const miras_result result = miras__opening_fits(o, f, &o->model, why, n);
-  if (result != MIRAS_OK) return result;
-  if (!o->model) return MIRAS_ERR_ALLOC;
-  if (miras__load_model(o->model, NULL, f, why, n) == MIRAS_OK) return MIRAS_OK;
-  miras__close(o->model);
-  o->model = NULL;
-  /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
-  return MIRAS_ERR_FORMAT;
+  for (;;) {
+    const miras_result result = miras__opening_fits(o, f, &o->model, why, n);
+    if (result != MIRAS_OK) return result;
+    if (!o->model) return MIRAS_ERR_ALLOC;
+    if (miras__load_model(o->model, NULL, f, why, n) == MIRAS_OK) return MIRAS_OK;
+    miras__close(o->model);
+    o->model = NULL;
+    /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
+    if (!o->lies) return MIRAS_ERR_FORMAT;
+    o->lies = NULL;                  /* they are copied                                          */
+    if (why && n) why[0] = 0;
+  }
 }
-#endif
+
 #endif   /* MIRAS_NO_MODEL */
 
 /* ---- states ---- */
@@ -30688,6 +32205,7 @@ static int miras__state_ok(const miras__state *s) {
 static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
   enum { BLOCK = 32, SAMPLES = 16 };
   unsigned char bytes[BLOCK * sizeof(float)];
+  float x[BLOCK];
   uint64_t print = 1;
   int k;
   for (k = 0; k < m->view_count; k++) {
@@ -30695,15 +32213,21 @@ static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
     const int form = miras__view_form(m, v);
     const size_t rows = v->rank == 2 ? (size_t)v->shape[0] : 1, n = v->count / rows;
     const size_t across = (n + BLOCK - 1) / BLOCK, blocks = rows * across;
-    size_t i;
+    const size_t size = form == MIRAS_WEIGHTS_BF16 || form == MIRAS_WEIGHTS_F16 ? 2 : 4;
+    size_t i, j;
     for (i = 0; i < blocks && i < SAMPLES; i++) {
       const size_t b =
         blocks <= SAMPLES ? i : (size_t)((uint64_t)(blocks - 1) * i / (SAMPLES - 1));
       const size_t first = b % across * BLOCK, left = n - first;
       const size_t now = left < (size_t)BLOCK ? left : (size_t)BLOCK;
-      const unsigned char *row = miras__view_at(m, v) + b / across * miras__row_bytes(form, n);
-      miras__weights_turn(form, bytes, row + miras__row_bytes(form, first), now);
-      print = miras__hash(print ^ miras__crc32c(0, bytes, miras__row_bytes(form, now)));
+      (void)miras_model_view_read(m, v, b / across, 1, first, now, x);
+      for (j = 0; j < now * size; j++) {
+        uint32_t bits = (uint32_t)miras__real_bits(x[j / size]);
+        if (form == MIRAS_WEIGHTS_BF16) bits >>= 16;
+        if (form == MIRAS_WEIGHTS_F16) bits = miras__to_half(x[j / size]);
+        bytes[j] = (unsigned char)(bits >> 8 * (j % size));
+      }
+      print = miras__hash(print ^ miras__crc32c(0, bytes, now * size));
     }
   }
   return print;
@@ -30958,10 +32482,8 @@ static MIRAS__COLD miras_result miras__accept(void *object, const void *bytes, s
     miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER ? (miras_trainer *)object : NULL;
     miras__file f;
     if (!miras__check_file(&f, bytes, size)) return miras__file_wrong(&f, why, n);
-#ifndef MIRAS_NO_STDIO
     if (what == MIRAS__A_NEW_MODEL)
       return miras__open_model((miras__opening *)object, &f, why, n);
-#endif
     return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f, why, n);
   }
 #endif
@@ -30977,6 +32499,16 @@ static MIRAS__COLD miras_result miras__told(miras_result result, char *why, size
   if (result != MIRAS_OK && why && n && !why[0])
     miras__say(why, n, "%s", miras_result_text(result));
   return result;
+}
+
+static MIRAS__COLD MIRAS__UNUSED miras__storage miras__file_reader(
+  int what, const miras_allocator *allocator, uint64_t limit) {
+  miras__storage own;
+  memset(&own, 0, sizeof own);
+  own.mark = MIRAS__MARK + (uint32_t)what;
+  own.allocator = miras__alloc_of(allocator);
+  own.limit = limit;
+  return own;
 }
 
 /* ---- the public forms on memory ---- */
@@ -30998,6 +32530,32 @@ MIRAS_API miras_result miras_load_from(void *object, const void *bytes, size_t s
   if (why && why_size) why[0] = 0;
   return miras__told(miras__accept(object, bytes, size, why, why_size), why, why_size);
 }
+
+#ifndef MIRAS_NO_MODEL
+MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
+                                             const miras_model_desc *given,
+                                             const miras_allocator *allocator,
+                                             miras_result *result, char *why, size_t why_size) {
+  miras__opening o;
+  miras_result said;
+  miras__file f;
+  if (why && why_size) why[0] = 0;
+  o.own = miras__file_reader(MIRAS__A_NEW_MODEL, allocator, given ? given->limit : 0);
+  o.given = given, o.lies = NULL, o.model = NULL;
+  if (!in_place || !bytes) {
+    said = miras__accept(&o, bytes, size, why, why_size);
+  } else if (!miras__check_header(&f, bytes, size)) {
+    said = miras__file_wrong(&f, why, why_size);
+  } else {
+    const unsigned char *at = f.payload + (size_t)f.bricks;
+    if (f.bricks && (uintptr_t)at % 64 == 0 && miras__little_endian()) o.lies = at;
+    said = miras__open_model(&o, &f, why, why_size);
+  }
+  said = miras__told(said, why, why_size);
+  if (result) *result = said;
+  return o.model;
+}
+#endif
 
 MIRAS_API miras_result miras_memory_desc_from(miras_memory_desc *d, const void *bytes,
                                               size_t size) {
@@ -31559,7 +33117,7 @@ static MIRAS__COLD miras_result miras__header_look(const void *object, const voi
   if (what == MIRAS__A_NEW_MODEL)
     return miras__opening_fits((const miras__opening *)object, &f, NULL, why, n);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
-  if (miras__fits(m, f.payload_size, f.narrow)) return MIRAS_OK;
+  if (miras__fits(m, f.payload_size, &f)) return MIRAS_OK;
   if (!miras__differs(&m->desc, &f.d, MIRAS__SHAPE, why, n)) return MIRAS_ERR_FORMAT;
   return miras__say(why, n, " as in the file"), MIRAS_ERR_MISMATCH;
 }
@@ -31711,16 +33269,6 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
   return miras__load_path(object, path, why, why_size);
 }
 
-static MIRAS__COLD miras__storage miras__file_reader(int what, const miras_allocator *allocator,
-                                                     uint64_t limit) {
-  miras__storage own;
-  memset(&own, 0, sizeof own);
-  own.mark = MIRAS__MARK + (uint32_t)what;
-  own.allocator = miras__alloc_of(allocator);
-  own.limit = limit;
-  return own;
-}
-
 MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_memory_desc *given,
                                                const miras_allocator *allocator,
                                                miras_result *result, char *why, size_t why_size) {
@@ -31741,8 +33289,7 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__opening o;
   miras_result said;
   o.own = miras__file_reader(MIRAS__A_NEW_MODEL, allocator, given ? given->limit : 0);
-  o.given = given;
-  o.model = NULL;
+  o.given = given, o.lies = NULL, o.model = NULL;
   said = miras__load_path(&o, path, why, why_size);
   if (result) *result = said;
   return o.model;

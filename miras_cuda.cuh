@@ -244,7 +244,7 @@ float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
  * ask for is done, in the order of one stream. */
 typedef struct miras_cuda_trainer {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[31736];
+  unsigned char held[31800];
 } miras_cuda_trainer;
 
 /* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
@@ -279,7 +279,7 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 /* `batch` texts side by side, each as miras_session has one. It stays where it is. */
 typedef struct miras_cuda_session {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[31736];
+  unsigned char held[31800];
 } miras_cuda_session;
 
 /* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
@@ -8594,6 +8594,9 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
   if (m->desc.weights)
     return miras__say(why, why_size, "the model's weights is %d; a device takes 0 (float)",
                       (int)m->desc.weights), 0;
+  if (m->desc.adapter.rank)
+    return miras__say(why, why_size, "adapter.rank is %d; a device takes 0: there is none there",
+                      m->desc.adapter.rank), 0;
   if (m->desc.adapt.learning_rate > 0)
     return miras__say(why, why_size, "adapt.learning_rate is %g; a device takes 0: there no head "
                                      "learns", (double)m->desc.adapt.learning_rate), 0;
@@ -8810,6 +8813,9 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
     return miras__say(why, n, "parallel is set; a trainer on a device must have NULL: the device "
                               "is its job system"), 0;
   if (miras__trainer_resolve(&tr, (miras_model *)there.m, d, why, n) != MIRAS_OK) return 0;
+  if (tr.some || tr.desc.only)
+    return miras__say(why, n, "only is set, or something is frozen; a trainer on a device moves "
+                              "all: set it to NULL, and freeze behind it"), 0;
   memset(t, 0, sizeof *t);
   t->tr = tr;
   t->there = there;
@@ -8939,7 +8945,7 @@ static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__held_tr
   size_t bytes[3], i;
   void *here[3], *there[3];
   if (!host || !held) return MIRAS_ERR_ARGUMENT;
-  if (!miras__alike(m, held->there.m) || host->desc.carried != held->tr.desc.carried)
+  if (!miras__alike(m, held->there.m) || host->desc.carried != held->tr.desc.carried || host->at)
     return MIRAS_ERR_MISMATCH;
   here[0] = host->grads, there[0] = held->tr.grads;
   here[1] = host->streams, there[1] = held->tr.streams;

@@ -18,6 +18,8 @@ npc() {
   sh examples/data.sh npc "$folder" >&2
   build examples/npc
   for seed in 1 2 3; do (cd "$folder" && table ./npc --seed $seed .); done
+  heading 'A player who praises and scolds: npc --praise'
+  for seed in 1 2 3; do (cd "$folder" && table ./npc --praise --seed $seed .); done
 }
 
 anomaly() {

@@ -1,5 +1,5 @@
-/* weights.c: how long a token takes a model whose matrices are float, bf16, f16 and q8: one text,
- * one thread, models in turns, the least of all rounds.
+/* weights.c: how long a token takes a model whose matrices are float, bf16, f16, q8 and q4: one
+ * text, one thread, models in turns, the least of all rounds.
  *
  *   cc -O2 bench/weights.c -o weights -lm && ./weights LABEL [WIDTHxLAYERS ...]
  *   NAME=gated-deltanet ROUNDS=12 TOKENS=8 PREFILL=64

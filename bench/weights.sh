@@ -7,7 +7,7 @@
 #
 # Time is that of bench/weights.c, one thread, models in turns, with every compiler that there is
 # and with and without AVX-512. For bits, each model is evaluated on the text in windows of its
-# training and in one pass, with its matrices as they are, in bf16, in f16 and in q8; KiB are those
+# training and in one pass, with its matrices as they are, in bf16, f16, q8 and q4; KiB are those
 # of the file that `lm convert` writes. A model is called what the folder is called that it lies in.
 #
 #   OUT        where programs and converted models are kept  bench/out
@@ -36,8 +36,9 @@ if [ $# = 0 ]; then
       set -- "$@" "$program"
     done
   done
-  echo "| compiler | call | model, set | float | bf16 | f16 | q8 | bf16: times as fast | f16 | q8 |"
-  echo "|---|---|---|--:|--:|--:|--:|--:|--:|--:|"
+  echo "| compiler | call | model, set | float | bf16 | f16 | q8 | q4" \
+    "| bf16: times as fast | f16 | q8 | q4 |"
+  echo "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
   for size in 512x4 1024x8; do
     for program in "$@"; do
       label=${program##*/weights_}
@@ -54,7 +55,7 @@ echo "| model | weights | KiB | windows | more | one pass | more |"
 echo "|---|---|--:|--:|--:|--:|--:|"
 for model in "$@"; do
   first=
-  for weights in float bf16 f16 q8; do
+  for weights in float bf16 f16 q8 q4; do
     "$OUT/lm" convert "$model" --weights "$weights" --out "$OUT/converted.safetensors" >"$OUT/said"
     "$OUT/lm" eval "$model" "$text" --weights "$weights" --svg "$OUT/positions.svg" >"$OUT/said"
     pass=$(sed -n 's/^one pass, memory[^0-9]*\([0-9.]*\).*/\1/p' "$OUT/said")

@@ -1,6 +1,7 @@
-/* chat.h: what the programs that run language models share, run.c and openai.c, which include it
- * behind miras.h, huggingface.h, tokenizer.h and gguf.h, with their name as PROGRAM: vocabularies,
- * options, models, templates of talks, draws, and texts that end an answer. */
+/* chat.h: what the programs that run language models share, run.c, openai.c and tune.c, which
+ * include it behind miras.h, huggingface.h, tokenizer.h, gguf.h and adapters.h, with their name as
+ * PROGRAM: vocabularies, options, models, templates of talks, draws, and texts that end an
+ * answer. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -8,6 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__unix__) || defined(__APPLE__)
+  #include <fcntl.h>
+  #include <sys/mman.h>
+  #include <sys/stat.h>
+  #include <unistd.h>
+#endif
 
 /* ---- small tools ----------------------------------------------------------------------------- */
 
@@ -220,7 +227,7 @@ static int spells_special(const miras_tokenizer *v, const char *text, size_t n) 
 
 /* Where a model, its vocabulary and its template come from, and how it is held: options of both. */
 typedef struct source {
-  const char *model, *vocab, *weights, *ignore, *template_name, *system;
+  const char *model, *vocab, *weights, *ignore, *template_name, *system, *adapter;
   double window, limit, threads;
 } source;
 
@@ -248,7 +255,10 @@ typedef struct option {
   const char *help;
 } option;
 
-/* Options that both programs have, of the source x. */
+/* Options that the programs have, of the source x; tune trains what the others take. */
+#define ADAPTER_OPTION(x)                                                                          \
+  {"--adapter", 's', &(x).adapter, 0, 0,                                                           \
+   "what tune has learned beside the model: a file, or a folder in PEFT's form"}
 #define SOURCE_OPTIONS(x)                                                                          \
   {"--template", 's', &(x).template_name, 0, 0,                                                    \
    CHAT_FORMS "; else the one that the model names"},                                              \
@@ -258,7 +268,8 @@ typedef struct option {
    "tokenizer.json"},                                                                              \
   {"--threads", 'i', &(x).threads, 1, 256, "cores to use; the text is the same"},                  \
   {"--weights", 's', &(x).weights, 0, 0,                                                           \
-   "float, bf16, f16 or q8: how matrices are held (float)"},                                       \
+   "float, bf16, f16, q8 or q4: how matrices are held; else as a file of lm or GGUF has them, "    \
+   "and of a folder float"},                                                                       \
   {"--window", 'i', &(x).window, 1, 1 << 20,                                                       \
    "tokens that attention sees at most; else what the model says"},                                \
   {"--ignore", 's', &(x).ignore, 0, 0,                                                             \
@@ -318,6 +329,11 @@ static int take_options(const option *table, int argc, char **argv, const char *
   for (i = 1; i < argc; i++) {
     const option *p;
     if (argv[i][0] != '-') {
+      for (p = table; p->name && strcmp(p->name, "--text") != 0;) p++;
+      if (*model && p->name && !*(const char **)p->value) {   /* tune's, behind the model         */
+        *(const char **)p->value = argv[i];
+        continue;
+      }
       if (*model) die(2, "%s: there is a model already: %s", argv[i], *model);
       *model = argv[i];
       continue;
@@ -331,7 +347,7 @@ static int take_options(const option *table, int argc, char **argv, const char *
     if (strchr("ir", p->type)) *(double *)p->value = number(p, argv[i]);
     else if (argv[i][0] || p->type == 't') *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
-             strcmp(p->name, "--weights") == 0  ? "float, bf16, f16 or q8"
+             strcmp(p->name, "--weights") == 0  ? "float, bf16, f16, q8 or q4"
              : strcmp(p->name, "--ignore") == 0 ? "fields of config.json"
                                                 : "a file");
   }
@@ -373,9 +389,23 @@ static void not_opened(const char *model, miras_result result, const char *why) 
         "not known");
 }
 
+/* The form that holds what most matrices of a GGUF file have, with the fewest bytes. */
+static miras_weights gguf_weights(const char *path) {
+  miras_gguf *g = open_gguf(path);
+  const int32_t type = gguf_whole(g, "general.file_type", 0);   /* ggml's numbers of its mixtures */
+  miras_gguf_close(g);
+  switch (type) {
+    case 1: return MIRAS_WEIGHTS_F16;
+    case 32: return MIRAS_WEIGHTS_BF16;
+    case 2: case 3: case 14: case 15: return MIRAS_WEIGHTS_Q4;   /* Q4_0, Q4_1, Q4_K_S, Q4_K_M */
+    case 7: case 8: case 9: case 16: case 17: case 18: return MIRAS_WEIGHTS_Q8;   /* 5 to 8 bits */
+    default: return MIRAS_WEIGHTS_FLOAT;
+  }
+}
+
 /* The descriptor of our own model or of another's; asked receives what the options say of it. */
 static int describe_model(const source *o, miras_model_desc *asked, miras_model_desc *d) {
-  static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8"};
+  static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8", "q4"};
   miras_result result = MIRAS_ERR_FORMAT;
   char why[1024] = "";
   int i;
@@ -383,11 +413,13 @@ static int describe_model(const source *o, miras_model_desc *asked, miras_model_
   asked->limit = (uint64_t)o->limit;
   for (i = 0; o->weights && i < MIRAS_WEIGHTS_COUNT && strcmp(o->weights, names[i]) != 0;) i++;
   if (i == MIRAS_WEIGHTS_COUNT)
-    die(2, "--weights is %s; it must be float, bf16, f16 or q8", o->weights);
+    die(2, "--weights is %s; it must be float, bf16, f16, q8 or q4", o->weights);
   asked->weights = (miras_weights)i;
+  if (!o->weights && miras_gguf_is(o->model)) asked->weights = gguf_weights(o->model);
   *d = *asked;
   if (can_be_read(o->model))   /* a file and no folder */
     result = miras_model_desc_load(d, o->model, NULL);
+  if (result == MIRAS_OK && !o->weights) asked->weights = d->weights;
   d->weights = asked->weights;
   if (result == MIRAS_OK && o->window > 0)
     die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
@@ -405,12 +437,41 @@ static int describe_model(const source *o, miras_model_desc *asked, miras_model_
   return 0;
 }
 
-static miras_model *open_model(const source *o, const miras_model_desc *d, int own) {
+/* A file of ours where it lies, for as long as the program runs; NULL: there is no way here. */
+static void *map_file(const char *path, size_t *size) {
+#if defined(__unix__) || defined(__APPLE__)
+  const int file = open(path, O_RDONLY);
+  struct stat of;
+  void *bytes = MAP_FAILED;
+  if (file >= 0 && fstat(file, &of) == 0 && S_ISREG(of.st_mode) && of.st_size > 0) {
+    *size = (size_t)of.st_size;
+    bytes = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
+  }
+  if (file >= 0) close(file);
+  return bytes == MAP_FAILED ? NULL : bytes;
+#else
+  (void)path, (void)size;
+  return NULL;
+#endif
+}
+
+static miras_model *open_model(const source *o, const miras_model_desc *given, int own) {
   char why[1024] = "";
-  miras_model *m = own ? miras_model_open_file(o->model, d, NULL, NULL, why, sizeof why)
-                       : (miras_gguf_is(o->model) ? miras_gguf_open : miras_checkpoint_open)(
-                           d, o->model, o->ignore, NULL, why, sizeof why);
+  size_t size = 0;
+  void *bytes = own && given->weights >= MIRAS_WEIGHTS_Q8 ? map_file(o->model, &size) : NULL;
+  miras_model_desc d = *given;
+  miras_model *m;
+  if (o->adapter &&
+      miras_adapters_desc(&d, o->adapter, o->model, why, sizeof why) != MIRAS_OK)
+    die(1, "--adapter is %s: %s", o->adapter, why);
+  m = bytes ? miras_model_open_from(bytes, size, 1, &d, NULL, NULL, why, sizeof why)
+      : own ? miras_model_open_file(o->model, &d, NULL, NULL, why, sizeof why)
+            : (miras_gguf_is(o->model) ? miras_gguf_open : miras_checkpoint_open)(
+                &d, o->model, o->ignore, NULL, why, sizeof why);
   if (!m) die(1, "%s: %s", o->model, why);
+  if (o->adapter &&
+      miras_adapters_load(m, o->adapter, o->model, why, sizeof why) != MIRAS_OK)
+    die(1, "--adapter is %s: %s", o->adapter, why);
   return m;
 }
 

@@ -20,9 +20,10 @@
  * Versions 2 and 3, little-endian, one file for all of a model. The table gg__families has the
  * architectures. Numbers may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K.
  * They become floats, exactly as ggml makes them, a tile at a time, and then what d->weights says:
- * with MIRAS_WEIGHTS_Q8 they are quantised a second time, which loses a little more. A product is
- * that of floats: llama.cpp rounds what it multiplies quantised matrices by to 8 bits first, so its
- * logits are a little others.
+ * of Q8_0 MIRAS_WEIGHTS_Q8 makes the same numbers again, and so does MIRAS_WEIGHTS_Q4 of Q4_0 and
+ * Q4_1; others are quantised a second time, which loses a little more. A product is that of floats:
+ * llama.cpp rounds what it multiplies quantised matrices by to 8 bits first, so its logits are a
+ * little others.
  *
  * The whole head of a file is checked before the first number is read: counts, names, shapes and
  * places of all tensors, and every field of the architecture by the same rules as those of
@@ -561,6 +562,16 @@ static int gg__say_item(const gg__pair *p, size_t i, const unsigned char **at, c
   {"block_count", "positive", HF__C_LAYERS}
 #define GG__SAYS_RMS \
   GG__SAYS_ALL, {"attention.layer_norm_rms_epsilon", "positive", HF__C_EPSILON}
+/* How angles of rotary positions are scaled; 0 and 1 are no factors. */
+#define GG__SAYS_SCALING \
+  {"rope.scaling.type", "none linear yarn", HF__C_SCALING}, \
+  {"rope.scaling.factor rope.scale_linear", "positive 0", HF__C_SCALING_BY}, \
+  {"rope.scaling.original_context_length", "positive", HF__C_SCALING_FROM}, \
+  {"rope.scaling.yarn_beta_slow", "positive", HF__C_SCALING_LOW}, \
+  {"rope.scaling.yarn_beta_fast", "positive", HF__C_SCALING_HIGH}, \
+  {"rope.scaling.attn_factor rope.scaling.yarn_attn_factor rope.scaling.yarn_ext_factor", \
+   "1", -1}, \
+  {"rope.scaling.finetuned", "any", -1}
 /* Fields of those without attention. */
 #define GG__SAYS_MAMBAS \
   GG__SAYS_RMS, \
@@ -578,8 +589,7 @@ static const hf__field gg__says_llama[] = {
   {"attention.head_count_kv", "positive list", HF__C_KV_HEADS},
   {"attention.key_length attention.value_length rope.dimension_count", "positive", HF__C_HEAD_DIM},
   {"rope.freq_base", "positive", HF__C_THETA},
-  {"rope.scaling.type", "none", -1},
-  {"rope.scaling.factor rope.scale_linear", "1 0", -1},
+  GG__SAYS_SCALING,
   {"expert_count expert_used_count", "0", -1},
   {"attention.causal", "true", -1}
 };
@@ -621,7 +631,7 @@ static const hf__field gg__says_qwen[] = {
   {"rope.freq_base", "positive", HF__C_THETA},
   {"rope.dimension_count", "positive", HF__C_PARTIAL},
   {"rope.dimension_sections", "any", -1},
-  {"rope.scaling.type", "none", -1},
+  GG__SAYS_SCALING,
   {"full_attention_interval", "positive", HF__C_INTERVAL},
   {"nextn_predict_layers", "number", HF__C_STEPS},
   {"ssm.conv_kernel", "positive", HF__C_CONV},
@@ -636,6 +646,21 @@ static const hf__field gg__says_qwen[] = {
   {"expert_weights_norm", "true", -1},
   {"expert_weights_scale", "0 1", -1},
   {"expert_gating_func", "1", -1}
+};
+
+static const hf__field gg__says_jamba[] = {
+  GG__SAYS_RMS,
+  {"context_length", "positive", HF__C_POSITIONS},
+  {"feed_forward_length", "positive list", HF__C_INNER},
+  {"attention.head_count", "positive", HF__C_HEADS},
+  {"attention.head_count_kv", "list", HF__C_KV_TYPES},
+  {"attention.key_length attention.value_length", "positive", HF__C_HEAD_DIM},
+  {"ssm.conv_kernel", "positive", HF__C_CONV},
+  {"ssm.inner_size", "positive", HF__C_INNER_SSM},
+  {"ssm.state_size", "positive", HF__C_STATE},
+  {"ssm.time_step_rank", "positive", HF__C_RATE_RANK},
+  {"expert_count", "positive 0", HF__C_EXPERTS},
+  {"expert_used_count", "positive 0", HF__C_CHOSEN}
 };
 
 static const hf__name_row gg__llama_names[] = {
@@ -694,6 +719,39 @@ static const hf__name_row gg__mamba2_names[] = {
   {NULL, ".memory.init", 0},
   {".ssm_norm.weight", ".out_norm.gain", 0},
   {".ssm_out.weight", ".o.weight", 0}
+};
+
+static const hf__name_row gg__jamba_names[] = {
+  {"token_embd.weight", "embed.weight", HF__KEPT},
+  {"output_norm.weight", "norm.gain", 0},
+  {"output.weight", "head.weight", HF__KEPT},
+  {".attn_norm.weight", ".norm1.gain", 0},
+  {".ssm_in.weight", ".v.weight", 0},
+  {".ssm_in.weight", ".out_gate.weight", 0},
+  {".ssm_conv1d.weight", ".conv_v.weight", 0},
+  {".ssm_conv1d.bias", ".conv_v.bias", 0},
+  {".ssm_x.weight", ".inner.weight", 0},
+  {".ssm_dt_norm.weight", ".gates_norm.gain", 0},
+  {".ssm_b_norm.weight", ".k_norm.gain", 0},
+  {".ssm_c_norm.weight", ".q_norm.gain", 0},
+  {".ssm_dt.weight", ".gates.up", 0},
+  {".ssm_dt.bias", ".gates.offset", 0},
+  {".ssm_a", ".memory.decay_log", HF__ENTRIES | HF__LOG},
+  {".ssm_d", ".skip.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".ssm_out.weight", ".o.weight", 0},
+  {".attn_q.weight", ".q.weight", 0},
+  {".attn_k.weight", ".k.weight", 0},
+  {".attn_v.weight", ".v.weight", 0},
+  {".attn_output.weight", ".o.weight", 0},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".ffn_gate_inp.weight", ".mlp.router", 0},
+  {".ffn_gate_exps.weight", ".mlp.gate", HF__EXPERT | HF__STACKED},
+  {".ffn_up_exps.weight", ".mlp.up", HF__EXPERT | HF__STACKED},
+  {".ffn_down_exps.weight", ".mlp.down", HF__EXPERT | HF__STACKED},
+  {".ffn_gate.weight", ".mlp.gate", 0},
+  {".ffn_up.weight", ".mlp.up", 0},
+  {".ffn_down.weight", ".mlp.down", 0}
 };
 
 /* Norms are stored as what they multiply by. */
@@ -787,12 +845,92 @@ static void gg__tell(hf__reader *c, int slot, double x) {
   c->config[slot] = x;
 }
 
-/* Llama. Factors of the angles of rotary positions (Llama 3.1) are a tensor. */
+/* Without a type a factor is of all angles alike; 1 and 0 are none. */
+static void gg__tell_scaling(hf__reader *c) {
+  const double by = hf__config_of(c, HF__C_SCALING_BY, 0);
+  if (c->said[HF__C_SCALING] && c->config[HF__C_SCALING] > 0) return;
+  if (by <= 0 || (by >= 1 && by <= 1)) c->said[HF__C_SCALING_BY] = 0;
+  else if (!c->said[HF__C_SCALING]) gg__tell(c, HF__C_SCALING, 1);
+}
+
+/* The turns that pair i of n makes within the context of a scaling. */
+static double gg__turns(const miras_rope_scaling *s, double theta, int i, int n) {
+  return (double)s->context * hf__exp(-hf__log(theta) * i / n) / 6.283185307179586;
+}
+
+/* Are these what angles are divided by under such a scaling? Up to the rounding of both. */
+static int gg__divides(const miras_rope_scaling *s, double theta, const float *by, int n) {
+  const double low = (double)s->low_frequency_factor, high = (double)s->high_frequency_factor;
+  int i;
+  if (!(low >= 1e-6 && low < high && high <= 1e6)) return 0;
+  for (i = 0; i < n; i++) {
+    double keeps = (gg__turns(s, theta, i, n) - low) / (high - low);
+    keeps = keeps > 0 ? keeps < 1 ? keeps : 1 : 0;
+    if (!(fabs((keeps + (1 - keeps) / (double)s->factor) * (double)by[i] - 1) <= 3e-6)) return 0;
+  }
+  return 1;
+}
+
+/* Find the scaling of Llama 3.1 that divides the angles of n pairs by these numbers; 0: there is
+ * none. The file has not its fields: first those that were published are tried; then what they keep
+ * of their angles, a line between 0 and 1, goes through two pairs, each inside or at its end. */
+static int gg__scaling_find(miras_rope_scaling *s, double theta, const float *by, int n) {
+  int one = -1, first = -1, last = -1, all, i;   /* pairs that keep all, a part, nothing */
+  double keeps;
+  memset(s, 0, sizeof *s);
+  s->type = MIRAS_ROPE_SCALING_LLAMA3;
+  s->context = 8192;
+  s->factor = 1;
+  for (i = 0; i < n; i++) {
+    if (!(by[i] >= 1 && by[i] <= 1e6f)) return 0;
+    if (by[i] > s->factor) s->factor = by[i];
+  }
+  if (s->factor <= 1) s->type = MIRAS_ROPE_SCALING_NONE;
+  if (!s->type) return 1;
+  /* the last pair may keep a part */
+  s->low_frequency_factor = 1, s->high_frequency_factor = 4;
+  keeps = (gg__turns(s, theta, n - 1, n) - 1) / 3;
+  if (keeps > 0 && keeps * (double)by[n - 1] < 1)
+    s->factor = (float)((1 - keeps) / (1 / (double)by[n - 1] - keeps));
+  if (gg__divides(s, theta, by, n)) return 1;
+  s->factor = by[n - 1];
+  for (i = 0; i < n && by[i] <= 1; i++) one = i;
+  for (all = n - 1; all > 0 && by[all - 1] >= s->factor;) all--;
+  if (one + 1 < all) first = one + 1, last = all - 1;
+  for (i = 0; i < 4; i++) {
+    const int a = i & 1 ? one : first, b = i & 2 ? all : last;
+    double x, y, slope;
+    if (a < 0 || b <= a) continue;
+    x = (1 / (double)by[a] - 1 / (double)s->factor) / (1 - 1 / (double)s->factor);
+    y = (1 / (double)by[b] - 1 / (double)s->factor) / (1 - 1 / (double)s->factor);
+    slope = (x - y) / (gg__turns(s, theta, a, n) - gg__turns(s, theta, b, n));
+    s->low_frequency_factor = (float)(gg__turns(s, theta, b, n) - y / slope);
+    s->high_frequency_factor = (float)(gg__turns(s, theta, a, n) + (1 - x) / slope);
+    if (gg__divides(s, theta, by, n)) return 1;
+  }
+  return 0;
+}
+
+/* Llama. What Llama 3.1 divides its angles by is a tensor. */
 static int gg__describe_llama(hf__reader *c, miras_model_desc *d) {
-  if (hf__tensor_named(c, "rope_freqs.weight"))
-    return hf__reject_as(c, MIRAS_ERR_DESC, "rope_freqs.weight",
-                         "angles of rotary positions have factors, which no layer here computes");
-  return hf__describe_llama(c, d);
+  static const char name[] = "rope_freqs.weight";
+  const hf__tensor *x = hf__tensor_named(c, name);
+  miras_attention_desc *a = &d->layer[2].attention;
+  size_t at, n;
+  gg__tell_scaling(c);
+  if (!hf__describe_llama(c, d) || !x) return c->result == MIRAS_OK;
+  if (!hf__tensor_fits(c, x)) return 0;
+  if (x->count != (uint64_t)a->head_dim / 2 || x->count > HF__COUNT(c->run))
+    return hf__reject_as(c, MIRAS_ERR_FORMAT, name, "it is not of all pairs of a head's entries");
+  if (c->said[HF__C_SCALING] && c->config[HF__C_SCALING] > 0)
+    return hf__reject_as(c, MIRAS_ERR_DESC, name, "angles that are scaled already are divided too");
+  for (at = 0; at < (size_t)x->count; at += n) {
+    n = (size_t)x->count - at < HF__READ ? (size_t)x->count - at : (size_t)HF__READ;
+    if (!hf__tensor_get(c, x, at, n, c->run + at)) return 0;
+  }
+  return gg__scaling_find(&a->rope_scaling, (double)a->rope.theta, c->run, a->head_dim / 2) ||
+         hf__reject_as(c, MIRAS_ERR_DESC, name, "angles are divided in another way than as those "
+                                                "of Llama 3.1, which no layer here computes");
 }
 
 /* Mamba. Of Falcon Mamba's norms the file has no epsilon; it is that of the original. */
@@ -857,12 +995,34 @@ static int gg__describe_qwen(hf__reader *c, miras_model_desc *d) {
     return hf__config_lacks(c, HF__C_KEY_HEADS, "a number that divides ssm.time_step_rank");
   if (width % heads)
     return hf__config_lacks(c, HF__C_VALUE_DIM, "a multiple of ssm.time_step_rank");
+  gg__tell_scaling(c);
   c->tiled = !hf__same(c->of->models, "qwen3next");
   gg__tell(c, HF__C_VALUE_DIM, width / heads);
   gg__tell(c, HF__C_LAYERS, layers - (int)behind);
   if (c->said[HF__C_PARTIAL]) gg__tell(c, HF__C_PARTIAL, c->config[HF__C_PARTIAL] / size);
   gg__sort_layers(c, layers - (int)behind);
   return hf__describe_qwen(c, d);
+}
+
+/* Jamba, whose layers have attention where there are heads of keys, and experts where there is a
+ * router. */
+static int gg__describe_jamba(hf__reader *c, miras_model_desc *d) {
+  const int inner = hf__config_whole(c, HF__C_INNER_SSM, 0, 1);
+  const int width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
+  const int layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
+  int i = 0;
+  char name[HF__NAME_SIZE];
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->types)
+    return hf__reject_as(c, MIRAS_ERR_DESC, c->config_name, "attention.head_count_kv is missing");
+  gg__tell(c, HF__C_EXPAND, (double)inner / width);
+  gg__tell(c, HF__C_EXPERTS, hf__config_of(c, HF__C_EXPERTS, 0));
+  while (i < layers && i < MIRAS_MAX_LAYERS && c->full[i / 8] >> i % 8 & 1) i++;
+  name[0] = 0;
+  hf__say(name, sizeof name, "blk.%d.ssm_conv1d.bias", i);
+  gg__tell(c, HF__C_CONV_BIAS, hf__tensor_named(c, name) != NULL);
+  gg__sort_layers(c, layers);
+  return hf__describe_jamba(c, d);
 }
 
 /* RWKV-7. The epsilon of the norm behind its memories is heads' width times that of others. */
@@ -890,12 +1050,14 @@ static int gg__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
 }
 
 static const hf__family gg__families[] = {
-  {"llama", "", "blk.", "", gg__describe_llama, HF__NAMES(gg__llama_names),
+  {"llama", "", "blk.", "rope_freqs.weight", gg__describe_llama, HF__NAMES(gg__llama_names),
    HF__NAMES(gg__says_llama)},
   {"mamba", "", "blk.", "", gg__describe_mamba, HF__NAMES(gg__mamba_names),
    HF__NAMES(gg__says_mamba)},
   {"mamba2", "", "blk.", "", gg__describe_mamba2, HF__NAMES(gg__mamba2_names),
    HF__NAMES(gg__says_mamba2)},
+  {"jamba", "", "blk.", "", gg__describe_jamba, HF__NAMES(gg__jamba_names),
+   HF__NAMES(gg__says_jamba)},
   {"rwkv7", "", "blk.", "blk.0.time_mix_v0 blk.0.time_mix_v1 blk.0.time_mix_v2",
    gg__describe_rwkv7, HF__NAMES(gg__rwkv7_names), HF__NAMES(gg__says_rwkv7)},
   {"qwen3next", "", "blk.", "", gg__describe_qwen, HF__NAMES(gg__qwen_names),

@@ -20,7 +20,8 @@
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
  * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, LFM2 and OLMo Hybrid; Llama.
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; Llama. Angles of
+ * rotary positions may be scaled: rope_type linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -55,9 +56,10 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
 /* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
- * seed and resets may differ. All is checked first, and then read piece by piece: when a disk fails
- * meanwhile, m holds a mixture, which MIRAS_ERR_IO says. Room is allocated as to describe
- * it, and for 32 columns of the highest matrix. */
+ * seed and resets may differ, and it may have adapters, which stay as they are. All is checked
+ * first, and then read piece by piece: when a disk fails meanwhile, m holds a mixture, which
+ * MIRAS_ERR_IO says. Room is allocated as to describe it, and for 32 columns of the highest
+ * matrix. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
@@ -534,6 +536,8 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_BIAS, HF__C_TYPES, HF__C_DENSE,
        HF__C_FORGET, HF__C_STEPS, HF__C_INNER_EPSILON,
        HF__C_MAMBA_TYPES, HF__C_CONV_TYPES, HF__C_POSITION, HF__C_NORMED, HF__C_OUT_BIAS,
+       HF__C_SCALING, HF__C_SCALING_BY, HF__C_SCALING_FROM, HF__C_SCALING_LOW, HF__C_SCALING_HIGH,
+       HF__C_SCALING_SIZE, HF__C_SPARSE_FROM, HF__C_INTERVAL_FROM, HF__C_KV_TYPES,
        HF__C_INNER_SSM, HF__C_BLOCK_INNER, HF__C_ADJUST, HF__C_INNER_FACTOR, HF__C_MULTIPLE,
        /* factors; those of lists one after the other */
        HF__C_EMBED_BY, HF__C_LOGITS_BY, HF__C_LOGITS_OVER, HF__C_BRANCH_BY, HF__C_SCORES_BY,
@@ -814,6 +818,17 @@ static const hf__field hf__says_ttt[] = {
   {"conv_kernel", "positive", HF__C_CONV}
 };
 
+/* How angles of rotary positions are scaled. */
+#define HF__SAYS_SCALING \
+  {"rope_parameters rope_scaling", "object null", -1}, \
+  {"rope_type type", "default linear yarn llama3", HF__C_SCALING}, \
+  {"factor", "positive", HF__C_SCALING_BY}, \
+  {"original_max_position_embeddings", "positive", HF__C_SCALING_FROM}, \
+  {"low_freq_factor beta_slow", "positive null", HF__C_SCALING_LOW}, \
+  {"high_freq_factor beta_fast", "positive null", HF__C_SCALING_HIGH}, \
+  {"attention_factor", "positive null", HF__C_SCALING_SIZE}, \
+  {"truncate", "true", -1}
+
 /* Llama, and models of that form. Attention looks back as far as the positions that it was trained
  * for. pretraining_tp shares a product out, and rope_interleaved is of no code. */
 static const hf__field hf__says_llama[] = {
@@ -825,8 +840,7 @@ static const hf__field hf__says_llama[] = {
   {"rms_norm_eps", "positive", HF__C_EPSILON},
   {"max_position_embeddings", "positive", HF__C_POSITIONS},
   {"rope_theta", "positive", HF__C_THETA},
-  {"rope_parameters rope_scaling", "object null", -1},
-  {"rope_type type", "default", -1},
+  HF__SAYS_SCALING,
   {"attention_bias mlp_bias", "false", -1},
   {"rope_interleaved", "false", -1},
   {"attention_dropout pretraining_tp is_llama_config transformers.js_config", "any", -1}
@@ -847,8 +861,7 @@ static const hf__field hf__says_llama[] = {
   {"sliding_window max_window_layers attention_dropout mtp_num_hidden_layers " \
    "mtp_use_dedicated_embeddings mamba_ssm_dtype", "any", -1}, \
   {"max_position_embeddings", "positive", HF__C_POSITIONS}, \
-  {"rope_parameters rope_scaling", "object null", -1}, \
-  {"rope_type type", "default", -1}, \
+  HF__SAYS_SCALING, \
   {"rope_theta", "positive", HF__C_THETA}, \
   {"partial_rotary_factor", "positive", HF__C_PARTIAL}, \
   {"full_attention_interval", "positive", HF__C_INTERVAL}, \
@@ -895,8 +908,7 @@ static const hf__field hf__says_qwen3_5_moe[] = {
 /* What hybrids of Mamba-2 and attention have in common. Factors are above 0. */
 #define HF__SAYS_ROPE \
   {"max_position_embeddings", "positive", HF__C_POSITIONS}, \
-  {"rope_parameters rope_scaling", "object null", -1}, \
-  {"rope_type type", "default", -1}, \
+  HF__SAYS_SCALING, \
   {"rope_theta", "positive", HF__C_THETA}
 #define HF__SAYS_HYBRID \
   HF__SAYS_ROPE, \
@@ -986,8 +998,7 @@ static const hf__field hf__says_lfm2[] = {
 
 static const hf__field hf__says_olmo_hybrid[] = {
   {"max_position_embeddings", "positive", HF__C_POSITIONS},
-  {"rope_parameters rope_scaling", "object null", -1},
-  {"rope_type type", "default", -1},
+  HF__SAYS_SCALING,
   {"rope_theta", "positive null", HF__C_THETA},
   {"intermediate_size", "positive", HF__C_INNER},
   {"num_attention_heads", "positive", HF__C_HEADS},
@@ -1008,11 +1019,39 @@ static const hf__field hf__says_olmo_hybrid[] = {
   {"linear_use_gate", "true", -1}
 };
 
+/* Jamba; of Mamba's fields those with other names. */
+static const hf__field hf__says_jamba[] = {
+  {"max_position_embeddings", "positive", HF__C_POSITIONS},
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"num_key_value_heads", "positive null", HF__C_KV_HEADS},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", HF__C_EPSILON},
+  {"sliding_window", "null", -1},
+  {"attention_dropout num_logits_to_keep output_router_logits router_aux_loss_coef "
+   "use_mamba_kernels use_mambapy use_associative_scan calc_logits_for_entire_prompt n_ctx",
+   "any", -1},
+  {"num_experts num_local_experts", "positive", HF__C_EXPERTS},
+  {"num_experts_per_tok", "positive", HF__C_CHOSEN},
+  {"expert_layer_period", "positive", HF__C_SPARSE_STEP},
+  {"expert_layer_offset", "positive 0", HF__C_SPARSE_FROM},
+  {"attn_layer_period", "positive", HF__C_INTERVAL},
+  {"attn_layer_offset", "positive 0", HF__C_INTERVAL_FROM},
+  {"mamba_d_state", "positive", HF__C_STATE},
+  {"mamba_d_conv", "positive", HF__C_CONV},
+  {"mamba_expand", "positive", HF__C_EXPAND},
+  {"mamba_dt_rank", "positive auto", HF__C_RATE_RANK},
+  {"mamba_conv_bias", "false true", HF__C_CONV_BIAS},
+  {"mamba_proj_bias", "false true", HF__C_BIAS},
+  {"mamba_inner_layernorms", "true", -1}
+};
+
 struct hf__family;
 
 typedef struct hf__reader {
   miras_allocator from;
-  struct { void *at; size_t bytes; } alloc[16];   /* all that was allocated                       */
+  struct { void *at; size_t bytes; } alloc[24];   /* all that was allocated                       */
   int allocs;
   size_t used;                       /* bytes of all of that, of which there may be `limit`, if
                                         that is not 0                                             */
@@ -2109,12 +2148,28 @@ static int hf__describe_padded(hf__reader *c) {
   return hf__config_lacks(c, HF__C_VOCAB, "the rows of the embedding");
 }
 
-/* Mamba, and Falcon Mamba, which norms what values make. Channels are shared out to heads of at
- * most 64, for none of them sees another. */
+/* What all layers of Mamba have. Channels, `inner` of them, are shared out to heads of at most 64,
+ * for none of them sees another. */
+static int hf__describe_scan(hf__reader *c, const miras_model_desc *d, miras_layer_desc *l,
+                             int inner) {
+  int size = 64;
+  l->memory.key_dim = hf__config_whole(c, HF__C_STATE, 16, 1);
+  l->mixer.gate_rank = hf__config_whole(c, HF__C_RATE_RANK, (d->width + 15) / 16, 1);
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  if (c->result != MIRAS_OK) return 0;
+  while (inner % size) size--;
+  l->memory.value_dim = size;
+  l->memory.heads = inner / size;
+  l->mixer.conv_bias = hf__config_of(c, HF__C_CONV_BIAS, 1) > 0;
+  l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
+  return 1;
+}
+
+/* Mamba, and Falcon Mamba, which norms what values make. */
 static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
   const int falcon = c->says == hf__says_falcon_mamba || c->said[HF__C_INNER_EPSILON];
   miras_layer_desc *l = &d->layer[0];
-  int inner, size = 64;
+  int inner;
   miras_model_preset(d, MIRAS_PRESET_MAMBA, 0);
   d->pattern[0] = 0;
   d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
@@ -2124,15 +2179,8 @@ static int hf__describe_mamba(hf__reader *c, miras_model_desc *d) {
   d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
   inner = hf__config_whole(c, HF__C_INNER,
                            floor(d->width * hf__config_of(c, HF__C_EXPAND, 2)), 1);
-  l->memory.key_dim = hf__config_whole(c, HF__C_STATE, 16, 1);
-  l->mixer.gate_rank = hf__config_whole(c, HF__C_RATE_RANK, (d->width + 15) / 16, 1);
-  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
-  if (c->result != MIRAS_OK) return 0;
-  while (inner % size) size--;
-  l->memory.value_dim = size;
-  d->heads = l->memory.heads = inner / size;
-  l->mixer.conv_bias = hf__config_of(c, HF__C_CONV_BIAS, 1) > 0;
-  l->mixer.projection_bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
+  if (!hf__describe_scan(c, d, l, inner)) return 0;
+  d->heads = l->memory.heads;
   if (falcon)
     l->mixer.from_values_epsilon = (float)hf__config_of(c, HF__C_INNER_EPSILON, 1e-6);
   l->mlp.none = 1;
@@ -2390,6 +2438,100 @@ static int hf__describe_olmo_hybrid(hf__reader *c, miras_model_desc *d) {
     c->dense[i / 8] |= (unsigned char)(1 << i % 8);
   if (d->layers < 4) c->dense[0] |= (unsigned char)(1 << (d->layers - 1));
   return hf__describe_types(c, d, "m", 1, 'm');
+}
+
+/* Jamba: Mamba with norms of what values make, and attention without positions; each has one MLP or
+ * experts. A list of types decides which layers are attention, and then another which have no
+ * experts (GGUF), or else periods do. */
+static int hf__describe_jamba(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
+  char letter[MIRAS_MAX_LAYERS];
+  int i, experts, chosen, period[2], from[2];
+  if (!hf__config_whole(c, HF__C_INNER, 0, 1) ||
+      !hf__describe_frame(c, d, MIRAS_PRESET_MAMBA)) return 0;
+  if (!hf__describe_scan(c, d, l, hf__config_share(
+        c, HF__C_EXPAND, d->width * hf__config_of(c, HF__C_EXPAND, 2)))) return 0;
+  l->mixer.from_values = 2;
+  l->mlp.none = 0;
+  a->mlp.hidden = l->mlp.hidden;
+  if (!hf__describe_attention(c, d, &a->attention, 8, 262144, 0)) return 0;
+  a->attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+  experts = hf__config_whole(c, HF__C_EXPERTS, 16, 0);
+  chosen = hf__config_whole(c, HF__C_CHOSEN, 2, experts > 1);
+  period[0] = hf__config_whole(c, HF__C_INTERVAL, 8, 1);
+  period[1] = hf__config_whole(c, HF__C_SPARSE_STEP, 2, 1);
+  from[0] = hf__config_whole(c, HF__C_INTERVAL_FROM, 4, 0);
+  from[1] = hf__config_whole(c, HF__C_SPARSE_FROM, 1, 0);
+  if (c->result != MIRAS_OK) return 0;
+  if (from[0] >= period[0])
+    return hf__config_lacks(c, HF__C_INTERVAL_FROM, "below attn_layer_period");
+  if (from[1] >= period[1])
+    return hf__config_lacks(c, HF__C_SPARSE_FROM, "below expert_layer_period");
+  if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
+  if (c->types && c->types != d->layers)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                         "its list of types is not of all layers");
+  c->config[HF__C_EXPERTS] = experts;
+  for (i = 0; i < 2 && experts > 1; i++) {
+    d->layer[5 + i] = i ? *a : *l;
+    d->layer[5 + i].letter = "xy"[i];
+    d->layer[5 + i].mlp.experts = experts;
+    d->layer[5 + i].mlp.experts_per_token = chosen;
+  }
+  for (i = 0; i < d->layers; i++) {
+    const int full = c->types ? c->full[i / 8] >> i % 8 & 1 : i % period[0] == from[0];
+    const int dense = c->types ? c->dense[i / 8] >> i % 8 & 1 : i % period[1] != from[1];
+    letter[i] = "mwxy"[2 * (experts > 1 && !dense) + full];
+  }
+  return hf__describe_pattern(c, d, letter);
+}
+
+/* Scale the angles of the layers that the pattern names. Factors that say where from are of
+ * Llama 3.1 or, called beta, of yarn. */
+static int hf__describe_scaling(hf__reader *c, miras_model_desc *d) {
+  static const miras_rope_scaling_type types[] = {
+    MIRAS_ROPE_SCALING_NONE, MIRAS_ROPE_SCALING_LINEAR, MIRAS_ROPE_SCALING_YARN,
+    MIRAS_ROPE_SCALING_LLAMA3};
+  miras_rope_scaling s;
+  int slot, i, turns = 0;
+  memset(&s, 0, sizeof s);
+  s.type = types[(int)hf__config_of(c, HF__C_SCALING, 0)];
+  for (slot = HF__C_SCALING_BY; slot <= HF__C_SCALING_SIZE; slot++) {
+    const char *name = hf__config_name(c, slot);
+    const int far = s.type == MIRAS_ROPE_SCALING_LLAMA3, yarn = s.type == MIRAS_ROPE_SCALING_YARN;
+    const int edge = slot == HF__C_SCALING_LOW || slot == HF__C_SCALING_HIGH;
+    const int known = slot == HF__C_SCALING_BY     ? s.type != MIRAS_ROPE_SCALING_NONE
+                      : slot == HF__C_SCALING_FROM ? far || yarn
+                      : edge ? (strstr(name, "beta") ? yarn : far) : yarn;
+    if (c->said[slot] ? known : slot != HF__C_SCALING_BY && !(edge && far)) continue;
+    if (!c->said[slot] && !s.type) continue;
+    hf__reject(c, MIRAS_ERR_DESC, "config.json");
+    hf__say(c->why, c->why_size, c->said[slot] ? "%s is %g, which has no meaning with this"
+                                                : "%s is missing", name, c->config[slot]);
+    hf__say(c->why, c->why_size, c->said[slot] ? " %s" : ", which it needs with this %s",
+            hf__config_name(c, HF__C_SCALING));
+    return 0;
+  }
+  if (!s.type) return 1;
+  s.factor = (float)c->config[HF__C_SCALING_BY];
+  s.low_frequency_factor = (float)hf__config_of(c, HF__C_SCALING_LOW, 0);
+  s.high_frequency_factor = (float)hf__config_of(c, HF__C_SCALING_HIGH, 0);
+  s.attention_factor = (float)hf__config_of(c, HF__C_SCALING_SIZE, 0);
+  for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
+    miras_layer_desc *l = &d->layer[i];
+    if (d->pattern[0] ? !l->letter || !strchr(d->pattern, l->letter) : i) continue;
+    if ((l->type != MIRAS_LAYER_ATTENTION && l->type != MIRAS_LAYER_PARALLEL) ||
+        l->attention.rope.share == MIRAS_ROPE_SHARE_NONE) continue;
+    if (s.type != MIRAS_ROPE_SCALING_LINEAR)
+      s.context = hf__config_whole(c, HF__C_SCALING_FROM, hf__config_of(
+        c, HF__C_POSITIONS, l->attention.window), 1);
+    l->attention.rope_scaling = s;
+    turns++;
+  }
+  if (turns || c->result != MIRAS_OK) return c->result == MIRAS_OK;
+  hf__reject(c, MIRAS_ERR_DESC, "config.json");
+  hf__say(c->why, c->why_size, "%s is there, but nothing turns", hf__config_name(c, HF__C_SCALING));
+  return 0;
 }
 
 /* ---- names ---- */
@@ -2778,6 +2920,45 @@ static const hf__name_row hf__hybrid_names[] = {
   {".shared_mlp.output_linear.weight", ".mlp.down", 0}
 };
 
+static const hf__name_row hf__jamba_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"final_layernorm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".input_layernorm.weight", ".norm1.gain", 0},
+  {".mamba.in_proj.weight", ".v.weight", 0},
+  {".mamba.in_proj.weight", ".out_gate.weight", 0},
+  {".mamba.in_proj.bias", ".v.bias", 0},
+  {".mamba.in_proj.bias", ".out_gate.bias", 0},
+  {".mamba.conv1d.weight", ".conv_v.weight", 0},
+  {".mamba.conv1d.bias", ".conv_v.bias", 0},
+  {".mamba.x_proj.weight", ".inner.weight", 0},
+  {".mamba.dt_layernorm.weight", ".gates_norm.gain", 0},
+  {".mamba.b_layernorm.weight", ".k_norm.gain", 0},
+  {".mamba.c_layernorm.weight", ".q_norm.gain", 0},
+  {".mamba.dt_proj.weight", ".gates.up", 0},
+  {".mamba.dt_proj.bias", ".gates.offset", 0},
+  {".mamba.A_log", ".memory.decay_log", HF__ENTRIES},
+  {".mamba.D", ".skip.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".mamba.out_proj.weight", ".o.weight", 0},
+  {".mamba.out_proj.bias", ".o.bias", 0},
+  {".self_attn.q_proj.weight", ".q.weight", 0},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.o_proj.weight", ".o.weight", 0},
+  {".pre_ff_layernorm.weight", ".norm2.gain", 0},
+  {".feed_forward.router.weight", ".mlp.router", 0},
+  {".feed_forward.experts.#.gate_proj.weight", ".mlp.gate", HF__EXPERT},
+  {".feed_forward.experts.#.up_proj.weight", ".mlp.up", HF__EXPERT},
+  {".feed_forward.experts.#.down_proj.weight", ".mlp.down", HF__EXPERT},
+  {".feed_forward.experts.gate_up_proj", ".mlp.gate", HF__EXPERT | HF__STACKED},
+  {".feed_forward.experts.gate_up_proj", ".mlp.up", HF__EXPERT | HF__STACKED},
+  {".feed_forward.experts.down_proj", ".mlp.down", HF__EXPERT | HF__STACKED},
+  {".feed_forward.gate_proj.weight", ".mlp.gate", 0},
+  {".feed_forward.up_proj.weight", ".mlp.up", 0},
+  {".feed_forward.down_proj.weight", ".mlp.down", 0}
+};
+
 static const hf__name_row hf__lfm2_names[] = {
   {"embed_tokens.weight", "embed.weight", HF__KEPT},
   {"embedding_norm.weight", "norm.gain", 0},
@@ -2901,6 +3082,8 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__hybrid_names), HF__NAMES(hf__says_granitemoehybrid)},
   {"bamba", "model.", "layers.", "", hf__describe_bamba,
    HF__NAMES(hf__hybrid_names), HF__NAMES(hf__says_bamba)},
+  {"jamba", "model.", "layers.", "", hf__describe_jamba,
+   HF__NAMES(hf__jamba_names), HF__NAMES(hf__says_jamba)},
   {"lfm2", "model.", "layers.", "", hf__describe_lfm2,
    HF__NAMES(hf__lfm2_names), HF__NAMES(hf__says_lfm2)},
   {"olmo_hybrid", "model.", "layers.", "", hf__describe_olmo_hybrid,
@@ -3056,6 +3239,13 @@ static void hf__config_item(hf__reader *c, const hf__field *row, const char *nam
     const int full = hf__listed(words[0], text);
     known = quoted && n < MIRAS_MAX_LAYERS && (full || hf__listed(words[1], text));
     if (known && full) c->full[n / 8] |= (unsigned char)(1 << n % 8);
+    if (known) c->types = n + 1;
+  } else if (row->slot == HF__C_KV_TYPES) {       /* of layers without attention 0                */
+    known = !quoted && n < MIRAS_MAX_LAYERS && hf__config_number(text, &x) && x >= 0;
+    if (known && x > 0) {
+      c->full[n / 8] |= (unsigned char)(1 << n % 8);
+      hf__config_keep(c, row, HF__C_KV_HEADS, name, x);
+    }
     if (known) c->types = n + 1;
   } else if (row->slot == HF__C_DENSE) {
     known = !quoted && hf__config_number(text, &x) && x >= 0 && x < MIRAS_MAX_LAYERS &&
@@ -3535,6 +3725,12 @@ static int hf__view_named(const miras_model *m, int from, int to, size_t skip, c
   return -1;
 }
 
+/* Is a view part of an adapter, which no row knows? */
+static int hf__is_adapter(const char *name) {
+  const size_t n = strlen(name);
+  return n > 10 && memcmp(name + n - 10, ".adapter_", 9) == 0;
+}
+
 /* The number of a layer's experts, shared ones included; 0: it has one MLP or none. */
 static int hf__experts(const miras_model *m, int layer) {
   const miras_layer_desc *l = miras_model_layer(m, layer);
@@ -3675,7 +3871,7 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     const char *name = miras_model_views(m, NULL)[i].name;
     size_t rows, full = 0, whole;
     miras_view view;
-    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) ||
+    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) || hf__is_adapter(name) ||
         hf__of_experts(m, layer, name + skip) != (expert >= 0)) continue;
     view = hf__view_of(m, layer, expert, i);
     rows = hf__view_rows(&view);
@@ -3851,6 +4047,7 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
   const size_t first = expert < 0 ? 0 : rows * (size_t)expert;
   size_t row, col, high = 1, wide = HF__TILE_ROW, n;
   int p;
+  if (view->weight_decay && !view->turned) high = rows, wide = HF__TILE_COLS;   /* whole blocks */
   for (p = 0; p < count; p++)
     if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = HF__TILE_COLS;
   if (c->tile_room < high * wide) c->tile_room = high * wide;
@@ -3890,6 +4087,7 @@ static int hf__fill(hf__reader *c, miras_model *m, hf__piece *piece, int write) 
       for (v = from; v < to; v++) {
         const miras_view view = hf__view_of(m, layer, expert, v);
         if (hf__of_experts(m, layer, view.name + strlen(prefix)) == (expert >= 0) &&
+            !hf__is_adapter(view.name) &&
             !hf__view_fill(c, m, v, &view, expert, piece, count, write)) return 0;
       }
     }
@@ -3918,7 +4116,7 @@ static hf__described *hf__describe(hf__reader *c) {
   hf__described *to = (hf__described *)hf__alloc(c, 1, sizeof *to);
   if (!to) return NULL;
   memset(to, 0, sizeof *to);
-  return c->of->describe(c, &to->is) ? to : NULL;
+  return c->of->describe(c, &to->is) && hf__describe_scaling(c, &to->is) ? to : NULL;
 }
 
 /* Fill in the defaults. Returns the number of parameters; 0 for a refusal. */
@@ -3977,6 +4175,8 @@ static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_de
   }
   to->is.dropout = d->dropout;
   to->is.seed = d->seed;
+  to->is.adapter = d->adapter;
+  memcpy(to->is.adapters, d->adapters, sizeof d->adapters);
   if (!hf__resolve(c, to)) return 0;
   if (!miras_model_desc_differs(&to->resolved, d, to->said, sizeof to->said)) return 1;
   return hf__reject_as(c, MIRAS_ERR_MISMATCH, "config.json", to->said);

@@ -5,6 +5,9 @@
  *     ./keyboard train TEXT [--minutes N]   trains a model on TEXT: keyboard.safetensors
  *     ./keyboard USER.txt..                 bits a byte and keys saved, for each of these users
  *     ./keyboard type --state F             type a line, and see what would have been offered
+ *     ./keyboard show [WORD..] --state F    what was learned from: lines by number, and words
+ *     ./keyboard delete N|WORD.. --state F  forgets lines, or those that have such words
+ *     ./keyboard merge G --state F          learns the lines of another keyboard's state, G
  *     sh examples/data.sh keyboard data     fetches the texts that bench/results/jobs.md is about:
  *       ./keyboard train data/corpus.txt --minutes 30
  *       ./keyboard data/bible.txt data/readme.txt data/heldout.txt --corpus data/corpus.txt
@@ -37,7 +40,14 @@
  * Witten and Bell, from nothing or after the corpus; and the model and its memory mixed with counts
  * of orders 0 to 6 (counts.h), after the corpus, too.
  *
- * Nothing is allocated after the set-up. Exit status: 0 done, 1 a file failed, 2 wrong arguments */
+ * WHAT WAS LEARNED stands in F.lines, a line for each that was typed, and F.start is the state
+ * before the first of them where that was not an untouched one. To delete is to learn the other
+ * lines again from that start: F is then, byte for byte, what it would be had the deleted ones
+ * never been typed. It is refused if the lines are not what has made F, to the bit. Of G merges
+ * what its lines tell, not its start. Give all of these the same --model and --corpus.
+ *
+ * Nothing is allocated after the set-up but room for lines. Exit status: 0 done, 1 a file failed, 2
+ * wrong arguments */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdarg.h>
@@ -1033,32 +1043,199 @@ static int type_line(desk *d, const char *line, size_t n) {
   return keys;
 }
 
+/* The name of what lies beside a state. */
+static const char *beside(char name[256], const char *path, const char *what) {
+  snprintf(name, 256, "%.240s.%s", path, what);
+  return name;
+}
+
+static int is_there(const char *path) {
+  FILE *f = fopen(path, "rb");
+  if (f) fclose(f);
+  return f != NULL;
+}
+
+/* The user as his files have him; untouched if there are none. */
+static void load_user(desk *d, const char *path) {
+  char why[256] = "", words[256];
+  const float *logits;
+  desk_reset(d);
+  if (!is_there(path)) return;
+  if (miras_load(d->reader[1].session, path, why, sizeof why) != MIRAS_OK)
+    die(1, "%s: %s", path, why);
+  counter_load(&d->counter, beside(words, path, "words"));
+  logits = miras_session_logits(d->reader[1].session);
+  if (logits) probabilities(logits, d->reader[1].next);
+}
+
+/* The same, whose lines go on from there, or begin: what he was before them is put aside. */
+static void begin_user(desk *d, const char *path) {
+  char name[256], words[256];
+  load_user(d, path);
+  if (is_there(path)) {
+    if (!is_there(beside(name, path, "lines"))) save_user(d, beside(name, path, "start"));
+    return;
+  }
+  remove(beside(name, path, "lines"));
+  remove(beside(name, path, "start"));
+  remove(beside(words, name, "words"));
+}
+
+static void learn_line(desk *d, const unsigned char *line, size_t n) {
+  double bits[BITS];
+  size_t i;
+  for (i = 0; i < n; i++) desk_learn(d, line[i], bits);
+  desk_learn(d, '\n', bits);
+}
+
+/* The line that begins there, without its end. */
+static size_t line_of(const text *t, size_t at) {
+  size_t n = 0;
+  while (at + n < t->n && t->at[at + n] != '\n') n++;
+  return n;
+}
+
+static void write_lines(const text *t, const char *path, const char *how) {
+  FILE *f = fopen(path, how);
+  if (!f) die(1, "%s cannot be written", path);
+  if ((t->n && fwrite(t->at, 1, t->n, f) != t->n) | fclose(f)) die(1, "%s cannot be written", path);
+}
+
+/* Has the line this word, or is this its number? */
+static int is_meant(const text *t, size_t at, size_t n, long number, const char *word) {
+  const size_t letters = strlen(word), end = at + n;
+  char *rest;
+  if (strtol(word, &rest, 10) == number && !*rest) return 1;
+  while (at < end) {
+    size_t run = 0;
+    while (at + run < end && letter(t->at[at + run])) run++;
+    if (run && run == letters && !memcmp(t->at + at, word, run)) return 1;
+    at += run ? run : 1;
+  }
+  return 0;
+}
+
+/* Lines by number, all or those with one of the words, and how often words came. */
+static void show(const options *o, const char **words, int count) {
+  static counter c;
+  const text none = {"", NULL, 0};
+  char name[256];
+  text all;
+  size_t at, n;
+  long number = 0, lines = 0;
+  int i, k, shown;
+  all = read_text(beside(name, o->state, "lines"));
+  if (is_there(beside(name, o->state, "start"))) printf("%s was there before these\n", name);
+  for (at = 0; at < all.n; at += n + 1) {
+    int meant = !count;
+    n = line_of(&all, at), number++;
+    for (i = 0; i < count; i++) meant = meant || is_meant(&all, at, n, number, words[i]);
+    if (meant) printf("%4ld  %.*s\n", number, (int)n, (const char *)all.at + at), lines++;
+  }
+  counter_open(&c, &none);
+  counter_load(&c, beside(name, o->state, "words"));
+  for (shown = 0; shown < 20; shown++) {
+    for (i = k = 0; i < c.words; i++)
+      if (c.word[i].user > c.word[k].user) k = i;
+    if (!(c.word[k].user > 0)) break;
+    printf("%s%s %.0f", shown ? ", " : "words: ", c.word[k].s, (double)c.word[k].user);
+    c.word[k].user = 0;
+  }
+  printf("\nresult lines=%ld shown=%ld\n", number, lines);
+  free(c.word), free(c.slot), free(c.fits), free(c.pair);
+  free(all.at);
+}
+
+/* Has it learned these lines, since its start, and nothing else? */
+static int is_made_of(desk *d, const text *lines, const char *path) {
+  char name[256], why[256] = "";
+  reader *r = &d->reader[1];
+  size_t at, n;
+  load_user(d, beside(name, path, "start"));
+  for (at = 0; at < lines->n; at += n + 1)
+    n = line_of(lines, at), learn_line(d, lines->at + at, n);
+  if (miras_load(r->copy, path, why, sizeof why) != MIRAS_OK) die(1, "%s: %s", path, why);
+  return !memcmp(r->state, miras_session_state(r->copy, NULL), r->bytes);
+}
+
+/* Lines are taken out, and the others learned anew. */
+static void take_out(const options *o, const text *corpus, const char **words, int count) {
+  static desk d;
+  char name[256];
+  int found[USERS] = {0}, i;
+  text all = read_text(beside(name, o->state, "lines"));
+  size_t at, n, left = 0;
+  long number = 0, out = 0;
+  for (at = 0; at < all.n; at += n + 1) {
+    n = line_of(&all, at), number++;
+    for (i = 0; i < count; i++) found[i] += is_meant(&all, at, n, number, words[i]);
+  }
+  for (i = 0; i < count; i++)
+    if (!found[i]) die(2, "%s has no line %s, nor one with that word", name, words[i]);
+  desk_open(&d, o->model, o->contexts, corpus, 1, 0);
+  if (!is_made_of(&d, &all, o->state))
+    die(1, "%s has learned something else than %s, and cannot learn it anew", o->state, name);
+  load_user(&d, beside(name, o->state, "start"));
+  for (at = number = 0; at < all.n; at += n + 1) {
+    int meant = 0;
+    n = line_of(&all, at), number++;
+    for (i = 0; i < count; i++) meant = meant || is_meant(&all, at, n, number, words[i]);
+    out += meant;
+    if (meant) continue;
+    learn_line(&d, all.at + at, n);
+    memmove(all.at + left, all.at + at, n);
+    left += n;
+    all.at[left++] = '\n';
+  }
+  all.n = left;
+  save_user(&d, o->state);
+  write_lines(&all, beside(name, o->state, "lines"), "wb");
+  printf("result deleted=%ld lines=%ld\n", out, number - out);
+  free(all.at);
+  desk_close(&d);
+}
+
+/* The other's lines, as if they were typed now. */
+static void merge(const options *o, const text *corpus, const char *other) {
+  static desk d;
+  char name[256];
+  text all = read_text(beside(name, other, "lines"));
+  size_t at, n;
+  long lines = 0;
+  desk_open(&d, o->model, o->contexts, corpus, 1, 0);
+  begin_user(&d, o->state);
+  for (at = 0; at < all.n; at += n + 1, lines++)
+    n = line_of(&all, at), learn_line(&d, all.at + at, n);
+  save_user(&d, o->state);
+  write_lines(&all, beside(name, o->state, "lines"), "ab");
+  printf("result merged=%ld\n", lines);
+  free(all.at);
+  desk_close(&d);
+}
+
 static void type(const options *o, const text *corpus) {
   static desk d;
-  char line[1024], why[256] = "", words[256];
-  FILE *f = fopen(o->state, "rb");
+  char line[1024], name[256];
+  text told = {"", NULL, 0};
   long keys = 0, typed = 0;
   desk_open(&d, o->model, o->contexts, corpus, 1, 0);
-  desk_reset(&d);
-  if (f) {
-    const float *logits;
-    fclose(f);
-    if (miras_load(d.reader[1].session, o->state, why, sizeof why) != MIRAS_OK)
-      die(1, "%s: %s", o->state, why);
-    snprintf(words, sizeof words, "%.240s.words", o->state);
-    counter_load(&d.counter, words);
-    logits = miras_session_logits(d.reader[1].session);
-    if (logits) probabilities(logits, d.reader[1].next);
-  }
+  begin_user(&d, o->state);
   printf("Type lines; in brackets is what a tap would have given, behind ... what is offered next."
          "\nThe end of input (Ctrl-D) saves %s.\n", o->state);
   while (fflush(stdout), fgets(line, sizeof line, stdin)) {
     const size_t n = strcspn(line, "\n");
     const int taken = type_line(&d, line, n);
+    told.at = (unsigned char *)realloc(told.at, told.n + n + 1);
+    if (!told.at) die(1, "there is not enough memory");
+    memcpy(told.at + told.n, line, n);
+    told.n += n;
+    told.at[told.n++] = '\n';
     keys += taken, typed += characters(line, n);
     printf("\n  %d keys for %d characters\n", taken, characters(line, n));
   }
   save_user(&d, o->state);
+  write_lines(&told, beside(name, o->state, "lines"), "ab");
+  free(told.at);
   printf("result typed=%ld keys=%ld saved=%.2f state_bytes=%lu\n", typed, keys,
          typed ? 100.0 * (double)(typed - keys) / (double)typed : 0.0,
          (unsigned long)d.reader[1].bytes);
@@ -1125,7 +1302,8 @@ static int parse(options *o, int argc, char **argv, const char **words) {
       continue;
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
-      puts("keyboard [USER.txt..], keyboard train TEXT or keyboard type --state F; and\n"
+      puts("keyboard [USER.txt..], keyboard train TEXT, keyboard type --state F, and likewise\n"
+           "show [WORD..], delete N|WORD.., merge G; and\n"
            "--model F, --corpus TEXT, --characters N, --contexts N, --minutes N, --steps N, "
            "--seed N, --plot F");
       exit(0);
@@ -1163,6 +1341,15 @@ int main(int argc, char **argv) {
   } else if (count && !strcmp(words[0], "type")) {
     if (count != 1 || !o.state) die(2, "keyboard type --state FILE [--model F] [--corpus TEXT]");
     type(&o, &corpus);
+  } else if (count && !strcmp(words[0], "show")) {
+    if (!o.state) die(2, "keyboard show [WORD..] --state FILE");
+    show(&o, words + 1, count - 1);
+  } else if (count && !strcmp(words[0], "delete")) {
+    if (count < 2 || !o.state) die(2, "keyboard delete N|WORD.. --state FILE");
+    take_out(&o, &corpus, words + 1, count - 1);
+  } else if (count && !strcmp(words[0], "merge")) {
+    if (count != 2 || !o.state) die(2, "keyboard merge OTHER --state FILE");
+    merge(&o, &corpus, words[1]);
   } else if (count > USERS) {
     die(2, "more than %d texts", USERS);
   } else if (count) {

@@ -146,8 +146,8 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
                           : command == 't' ? "a text file to learn from"
                           : command == 'r' ? "a text file" : "a model file");
   if (o->weights && strcmp(o->weights, "float") && strcmp(o->weights, "bf16") &&
-      strcmp(o->weights, "f16") && strcmp(o->weights, "q8"))
-    die(2, "--weights is \"%s\"; it must be float, bf16, f16 or q8", o->weights);
+      strcmp(o->weights, "f16") && strcmp(o->weights, "q8") && strcmp(o->weights, "q4"))
+    die(2, "--weights is \"%s\"; it must be float, bf16, f16, q8 or q4", o->weights);
 }
 
 #endif

@@ -2,6 +2,7 @@
  *
  *     cc -O2 examples/npc.c -o npc -lm
  *     ./npc [--seed N] [--steps N] [--synthetic] [FOLDER | WAD WAD...]
+ *     ./npc --praise ..       companions that are praised and scolded, beside bandits
  *
  * A player of Doom presses, each tic (1/35 s): forward or back, left or right, a turn, fire. The
  * program guesses the next tic before it comes, as a bot that dodges, a companion that keeps up or
@@ -25,6 +26,10 @@
  *
  * Baselines of the same run: counts of whole tics given the last 0, 1 or 2 (Witten-Bell), and
  * softmax regression with AdaGrad on the same features. All go on learning while they are scored.
+ *
+ * With --praise it is a companion that is told what was right, at once or late, beside bandits that
+ * are told the same (miras_memory_reward). The table has where a bandit is the better one, told at
+ * once, and where the memory with its trace is, told late.
  *
  * Then it does what a game needs: saves and loads a character, rolls it back 8 tics and replays
  * them to the same bits, lets another player take over. Written: npc.svg, npc.character. Progress
@@ -1049,9 +1054,268 @@ static void write_svg(const char *path, const char *source, const learner *row,
   if (ferror(c.f) | fclose(c.f)) die("%s cannot be written: the disk may be full", path);
 }
 
+/* ---- praise and blame ------------------------------------------------------------------------
+ * A companion chooses one of ACTS stances, every BEAT tics, while a player plays. The player wishes
+ * for one of them, and says whether he got it, 1 or -1: at once, or up to LATE beats later, when
+ * others have been chosen. Of some players the wish follows from the last tic, by a table of six
+ * cells, of others from how they have been playing for some 20 tics: the largest of four random
+ * sums of these shares. The first is what a table can learn, the second what a matrix can.
+ *
+ * Rates, persistence and how often anything is tried were chosen on the training players with other
+ * owners (--synthetic); those printed are of the scored ones. */
+
+enum { ACTS = 4, BEAT = 3, LATE = 3, OWNERS = 12, MOODS = 4 };
+enum { CHANCE, BANDIT, TABLE, TRACED, LINEAR, DRAWN, FORESEEN, COMPANIONS };
+
+static const struct { const char *name; float persist, rate; } manner[COMPANIONS] = {
+  {"chance", 0, 0}, {"bandit", 0, 0.1f}, {"bandit for each last tic", 0, 0.1f},
+  {"the same, with traces", 0.5f, 0.1f}, {"linear bandit", 0, 0.1f},
+  {"memory of what was praised", 0.5f, 0.5f},
+  {"memory of what to expect", 0.5f, 0.1f}};
+
+static float usual[2][FEATURES];         /* mean and deviation of features, of training players */
+
+static void find_usual(void) {
+  static double sum[2][FEATURES];
+  float x[FEATURES];
+  double n = 0;
+  view v;
+  int i, j, t;
+  for (i = 0; i < player_count; i++) {
+    view_begin(&v);
+    for (t = 0; t < players[i].count && !players[i].scored; t++, n++) {
+      view_push(&v, &players[i].tics[t]);
+      features(&v, x);
+      for (j = 0; j < FEATURES; j++) {
+        sum[0][j] += (double)x[j];
+        sum[1][j] += (double)x[j] * (double)x[j];
+      }
+    }
+  }
+  for (j = 0; j < FEATURES; j++) {
+    const double mean = j == FEATURES - 1 ? 0 : sum[0][j] / n;
+    usual[0][j] = (float)mean;
+    usual[1][j] = (float)sqrt(fmax(sum[1][j] / n - mean * mean, 0)) + 0.02f;
+  }
+}
+
+/* What the memory sees: features beside their usual values, at most 4 deviations off. */
+static void unusual(const view *v, float *x) {
+  int j;
+  features(v, x);
+  for (j = 0; j < FEATURES; j++)
+    x[j] = fmaxf(-4, fminf(4, (x[j] - usual[0][j]) / usual[1][j]));
+}
+
+typedef struct owner {
+  int style, late, habit[6];
+  float taste[ACTS][ENTRIES];
+} owner;
+
+static owner owner_make(int mood, uint64_t seed) {
+  owner o;
+  int i, j, k;
+  memset(&o, 0, sizeof o);
+  o.style = mood / 2, o.late = mood % 2;
+  for (i = 0; i < 30; i++) (void)uniform(&seed);
+  for (i = 0; i < 6; i++) o.habit[i] = (int)(ACTS * uniform(&seed));
+  for (i = 0; i < ACTS; i++)
+    for (j = 0; j < ENTRIES; j++)
+      for (k = 0; k < 12; k++) o.taste[i][j] += (float)uniform(&seed) - 0.5f;
+  return o;
+}
+
+static int wish_of(const owner *o, const view *v) {
+  float most = 0;
+  int best = 0, i, j;
+  if (!o->style) return o->habit[v->last.kind[0] * 2 + v->last.kind[3]];
+  for (i = 0; i < ACTS; i++) {
+    float sum = 0;
+    for (j = 0; j < ENTRIES; j++)
+      sum += o->taste[i][j] * (v->often[1][j] - usual[0][3 * ENTRIES + j]) /
+             usual[1][3 * ENTRIES + j];
+    if (!i || sum > most) most = sum, best = i;
+  }
+  return best;
+}
+
+typedef struct companion {
+  int kind;
+  float persist, rate, mean, expects;    /* mean: of rewards; expects: of what it does */
+  float value[SYMBOLS][ACTS], trace[SYMBOLS][ACTS];   /* a table or a line, and traces */
+  miras_memory *memory;
+  float *done;                           /* the memory's trace */
+  size_t floats;
+} companion;
+
+/* The best act, and one time in a hundred any. */
+static int best_act(const float *value, double u) {
+  int act = 0, i;
+  for (i = 1; i < ACTS; i++)
+    if (value[i] > value[act]) act = i;
+  return u < 0.01 ? (int)(ACTS * 100 * u) : act;
+}
+
+static void teach(companion *c, const float *key, const float *value, float reward) {
+  if (miras_memory_reward(c->memory, c->done, c->persist, key, value, reward) != MIRAS_OK)
+    die("a memory takes no reward");
+}
+
+/* DRAWN: by the probabilities that the memory says, whose trace is that of their logarithm.
+ * FORESEEN: by the rewards that it expects of acts; its trace is that of keys and acts. */
+static int memory_acts(companion *c, const view *v, double u) {
+  float x[FEATURES], z[ACTS], value[ACTS] = {0};
+  double sum;
+  int act = 0;
+  unusual(v, x);
+  miras_memory_read(c->memory, x, z);
+  if (c->kind == FORESEEN) {
+    act = best_act(z, u);
+  } else {
+    miras_memory_probabilities(c->memory, z, z);
+    for (sum = (double)z[0]; act < ACTS - 1 && sum < u; sum += (double)z[++act]) {}
+  }
+  c->expects = z[act];
+  value[act] = 1;
+  teach(c, x, value, 0);
+  return act;
+}
+
+/* The bandit that sees what the memory does: of its table the first rows are weights, and of its
+ * traces what it saw, in the column of what it did. */
+static int linear_acts(companion *c, const view *v, double u) {
+  float x[FEATURES], z[ACTS] = {0}, length = 0;
+  int act, i, k;
+  unusual(v, x);
+  for (i = 0; i < FEATURES; i++) length += x[i] * x[i];
+  for (i = 0; i < FEATURES; i++) x[i] /= sqrtf(length);
+  for (i = 0; i < FEATURES; i++)
+    for (k = 0; k < ACTS; k++) z[k] += x[i] * c->value[i][k];
+  act = best_act(z, u);
+  c->expects = z[act];
+  memset(c->trace, 0, sizeof c->trace);
+  for (i = 0; i < FEATURES; i++) c->trace[i][act] = x[i];
+  return act;
+}
+
+static int companion_acts(companion *c, const view *v, double u) {
+  const int cell = c->kind == BANDIT ? 0 : symbol(&v->last);
+  int act, i, k;
+  if (c->kind == CHANCE) return (int)(ACTS * u);
+  if (c->kind == LINEAR) return linear_acts(c, v, u);
+  if (c->kind >= DRAWN) return memory_acts(c, v, u);
+  act = best_act(c->value[cell], u);
+  for (i = 0; i < SYMBOLS; i++)
+    for (k = 0; k < ACTS; k++) c->trace[i][k] *= c->persist;
+  c->trace[cell][act] = 1;
+  return act;
+}
+
+/* A sum of so many rewards has come. */
+static void companion_hears(companion *c, float reward, int rewards) {
+  const float n = (float)rewards;
+  int i, k;
+  if (c->kind == DRAWN) teach(c, NULL, NULL, reward - n * c->mean);
+  if (c->kind == FORESEEN) teach(c, NULL, NULL, reward - n * c->expects);
+  c->mean += 0.02f * (reward - n * c->mean);
+  for (i = 0; i < SYMBOLS && c->kind < DRAWN; i++)
+    for (k = 0; k < ACTS; k++)
+      c->value[i][k] += c->rate * c->trace[i][k] *
+                        (reward - n * (c->kind == LINEAR ? c->expects : c->value[i][k]));
+}
+
+static void companion_open(companion *c, int kind) {
+  miras_memory_desc d;
+  char why[256] = "";
+  memset(c, 0, sizeof *c);
+  c->kind = kind, c->persist = manner[kind].persist, c->rate = manner[kind].rate;
+  if (kind < DRAWN) return;
+  miras_memory_preset(&d, MIRAS_PRESET_DELTANET_MEMORY);
+  d.bias = kind == DRAWN ? MIRAS_BIAS_CROSS_ENTROPY : MIRAS_BIAS_DOT;
+  d.step_bound = MIRAS_STEP_BOUND_AUTO;
+  d.key_dim = FEATURES, d.value_dim = ACTS, d.learning_rate = c->rate;
+  c->memory = miras_memory_open(&d, NULL, why, sizeof why);
+  if (!c->memory || !(c->floats = miras_memory_trace_size(c->memory, why, sizeof why)))
+    die("%s", why);
+  c->done = (float *)room(c->floats * sizeof(float));
+}
+
+/* The share of wishes that are met while the scored players play, from nothing. */
+static double companion_lives(companion *c, const owner *o, uint64_t seed) {
+  float due[LATE + 1] = {0};
+  int heard[LATE + 1] = {0}, beat = 0, met = 0, i, t;
+  view v;
+  memset(c->value, 0, sizeof c->value);
+  memset(c->trace, 0, sizeof c->trace);
+  c->mean = c->expects = 0;
+  if (c->memory) {
+    miras_memory_reset(c->memory);
+    memset(c->done, 0, c->floats * sizeof(float));
+  }
+  for (i = 0; i < scored_count; i++) {
+    view_begin(&v);
+    for (t = 0; t < scored_player(i)->count; t++) {
+      int act, now, at;
+      view_push(&v, &scored_player(i)->tics[t]);
+      if (t % BEAT) continue;
+      act = companion_acts(c, &v, uniform(&seed));
+      now = beat % (LATE + 1);
+      at = (beat + (o->late ? (int)((LATE + 1) * uniform(&seed)) : 0)) % (LATE + 1);
+      due[at] += act == wish_of(o, &v) ? 1 : -1, heard[at]++;
+      met += act == wish_of(o, &v);
+      if (heard[now]) companion_hears(c, due[now], heard[now]);
+      due[now] = 0, heard[now] = 0, beat++;
+    }
+  }
+  return 100.0 * met / beat;
+}
+
+static int praise(const char *source, int seed) {
+  static companion c;
+  static double met[COMPANIONS][MOODS], each[COMPANIONS][MOODS][OWNERS];
+  static const char *const when[MOODS] = {"habit_now", "habit_late", "style_now", "style_late"};
+  int kind, mood, i, k, wins[MOODS] = {0};
+  find_usual();
+  printf("%s\n\nOf a hundred wishes so many are met, %d owners each\n  %-28s%10s%11s%11s%11s\n",
+         source, OWNERS, "", "habits", "said late", "style", "said late");
+  for (kind = 0; kind < COMPANIONS; kind++) {
+    companion_open(&c, kind);
+    printf("  %-26s", manner[kind].name);
+    for (mood = 0; mood < MOODS; mood++) {
+      for (i = 0; i < OWNERS; i++) {
+        const owner o = owner_make(mood, (uint64_t)seed * 1000 + (uint64_t)i);
+        each[kind][mood][i] = companion_lives(&c, &o, (uint64_t)(seed * 100 + i));
+        met[kind][mood] += each[kind][mood][i] / OWNERS;
+      }
+      printf("%11.2f", met[kind][mood]);
+    }
+    printf("\n");
+    miras_close(c.memory);
+    free(c.done);
+  }
+  for (mood = 0; mood < MOODS; mood++)
+    for (i = 0; i < OWNERS; i++) {
+      double best = 0;
+      for (k = 0; k < DRAWN; k++) best = fmax(best, each[k][mood][i]);
+      wins[mood] += each[FORESEEN][mood][i] > best;
+    }
+  printf("  The last is ahead of all bandits with %d, %d, %d and %d of %d owners. A trace is for\n"
+         "  what is said late; at once a table is the right thing for wishes that follow from the\n"
+         "  last tic, and a line for others.\n\nresult",
+         wins[0], wins[1], wins[2], wins[3], OWNERS);
+  for (mood = 0; mood < MOODS; mood++)
+    printf(" %s=%.2f/%.2f/%.2f/%.2f", when[mood], fmax(met[TABLE][mood], met[TRACED][mood]),
+           met[LINEAR][mood], met[DRAWN][mood], met[FORESEEN][mood]);
+  printf(" seed=%d\n", seed);
+  return 0;
+}
+
 /* ---- the program ---- */
 
-typedef struct options { int seed, steps, synthetic, files; char **file; } options;
+typedef struct options {
+  int seed, steps, synthetic, praise, files;
+  char **file;
+} options;
 
 static int number(const char *option, const char *text, int least) {
   char *end;
@@ -1062,13 +1326,15 @@ static int number(const char *option, const char *text, int least) {
 }
 
 static options read_options(int argc, char **argv) {
-  static const char usage[] = "npc [--seed N] [--steps N] [--synthetic] [FOLDER | WAD WAD...]";
-  options o = {1, 3000, 0, 0, NULL};
+  static const char usage[] =
+    "npc [--praise] [--seed N] [--steps N] [--synthetic] [FOLDER | WAD WAD...]";
+  options o = {1, 3000, 0, 0, 0, NULL};
   int i;
   for (i = 1; i < argc && argv[i][0] == '-'; i++) {
     if (!strcmp(argv[i], "--seed")) o.seed = number("--seed", argv[i + 1], 0), i++;
     else if (!strcmp(argv[i], "--steps")) o.steps = number("--steps", argv[i + 1], 1), i++;
     else if (!strcmp(argv[i], "--synthetic")) o.synthetic = 1;
+    else if (!strcmp(argv[i], "--praise")) o.praise = 1;
     else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
       puts(usage);
       exit(0);
@@ -1124,6 +1390,7 @@ int main(int argc, char **argv) {
   size_t shared_bytes;
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);   /* into a pipe, too, line by line */
   source = find_players(&o);
+  if (o.praise) return praise(source, o.seed);
   printf("%s\n", source);
   train(o.steps, o.seed);
   trained = seconds() - begin;

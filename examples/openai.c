@@ -56,6 +56,8 @@
 #include "tokenizer.h"
 #define MIRAS_GGUF_IMPLEMENTATION
 #include "gguf.h"
+#define MIRAS_ADAPTERS_IMPLEMENTATION
+#include "adapters.h"
 #define PROGRAM "openai"
 #include "chat.h"
 
@@ -80,7 +82,7 @@ static const option table[] = {
   {"--piece", 'i', &given.piece, 1, 65536, "tokens of prompts that a round reads at most"},
   {"--states", 'i', &given.states, 0, 1e6, "so many are stored, to go on from"},
   {"--states-limit", 'i', &given.bytes, 0, 1e18, "bytes that these may take"},
-  SOURCE_OPTIONS(given.from),
+  ADAPTER_OPTION(given.from), SOURCE_OPTIONS(given.from),
   DRAW_OPTIONS(given.how),
   {NULL, 0, NULL, 0, 0, NULL}};
 

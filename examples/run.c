@@ -10,7 +10,7 @@
  *     ./run FILE --prompt "..."                     a model of bytes: 256 tokens
  *     ./tokenize | ./run FOLDER --ids | ./untokenize      any other tokenizer, as numbers
  *     ./run FOLDER --info                           what it is, and its size; no weight is read
- *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE --weights q8 then opens in a
+ *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE then opens in a
  *                                                   fifth of the time
  *     ./run --help                                  every option
  *
@@ -37,6 +37,8 @@
 #include "tokenizer.h"
 #define MIRAS_GGUF_IMPLEMENTATION
 #include "gguf.h"
+#define MIRAS_ADAPTERS_IMPLEMENTATION
+#include "adapters.h"
 #define PROGRAM "run"
 #include "chat.h"
 
@@ -103,6 +105,16 @@ static char *read_text(const char *path, size_t *count) {
   return text;
 }
 
+/* Is it a file of views, as tune writes them? */
+static int is_views(const char *path) {
+  static const char begins[] = "{\"__metadata__\":{\"format\":\"miras-views\"";
+  char head[8 + sizeof begins] = "";
+  FILE *f = fopen(path, "rb");
+  const size_t n = f ? fread(head, 1, sizeof head - 1, f) : 0;
+  if (f) fclose(f);
+  return n >= 8 + sizeof begins - 1 && memcmp(head + 8, begins, sizeof begins - 1) == 0;
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
@@ -122,7 +134,7 @@ static const option table[] = {
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
   {"--chat", 'f', &given.chat, 0, 0,
    "talk: lines of standard input are answered; /help lists what else a line can be"},
-  SOURCE_OPTIONS(given.from),
+  ADAPTER_OPTION(given.from), SOURCE_OPTIONS(given.from),
   {"--show-prompt", 'f', &given.show_prompt, 0, 0, "write what a turn is to the model, as well"},
   {"--ids", 'f', &given.ids, 0, 0,
    "the prompt is numbers on standard input, and numbers are written"},
@@ -133,7 +145,8 @@ static const option table[] = {
   DRAW_OPTIONS(given.how),
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
-  {"--state", 's', &given.state, 0, 0, "go on from this state, as if it had never been saved"},
+  {"--state", 's', &given.state, 0, 0,
+   "go on from this state, as if it had never been saved; or what tune --state has written"},
   {"--save-state", 's', &given.save_state, 0, 0, "write the state at the end"},
   {"--score", 'f', &given.score, 0, 0, "write no text, but the loss of the prompt per token"},
   {"--info", 'f', &given.info, 0, 0,
@@ -336,6 +349,14 @@ static uint64_t model_print(const options *o, const miras_model *m) {
   char name[80], text[MIRAS_PATTERN_SIZE];
   int i, k;
   each_file(o->from.model, mix_file, &sum);
+  if (o->from.adapter && miras_peft_is(o->from.adapter)) {
+    char *config = join(o->from.adapter, "/adapter_config.json");
+    char *tensors = join(o->from.adapter, "/adapter_model.safetensors");
+    mix_file(&sum, config), mix_file(&sum, tensors);
+    free(config), free(tensors);
+  } else if (o->from.adapter) {
+    mix_file(&sum, o->from.adapter);
+  }
   for (i = 0; miras_model_desc_field(i); i++)
     for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) {
       snprintf(name, sizeof name, "%c.%s", d->layer[k].letter, miras_model_desc_field(i));
@@ -694,6 +715,10 @@ int main(int argc, char **argv) {
   int vocab, own;
   read_options(o, argc, argv);
   check_outputs(o);
+  if (o->state && is_views(o->state)) {
+    if (o->from.adapter) die(2, "--state is a file of tune's, and so is --adapter; one of them is");
+    o->from.adapter = o->state, o->state = NULL;
+  }
   own = describe_model(&o->from, &asked, &d);
   if (o->info && !o->save) {
     say_info(o, &d);

@@ -191,14 +191,14 @@ static void run_experts(const char *name, int layers) {
 
 /* The same of a model whose matrices are short: a float model's, saved and loaded. */
 static void run_weights(const char *name, int ignored) {
-  static const char *const word[] = {"float", "bf16", "f16", "q8"};
+  static const char *const word[] = {"float", "bf16", "f16", "q8", "q4"};
   miras_model_desc d = describe("gated-deltanet", "", 1, 4096, 512);
   miras_model *m;
   void *bytes;
   size_t size;
   int weights;
   (void)ignored;
-  for (weights = 1; weights < 3 && strcmp(word[weights], name) != 0; weights++) ;
+  for (weights = 1; weights < 4 && strcmp(word[weights], name) != 0; weights++) ;
   m = open_model(&d);
   size = miras_save_to(m, NULL, 0);
   bytes = room(size);
@@ -617,7 +617,7 @@ static void list_cases(void) {
     {"gated-deltanet", 64}, {"kda", 64}, {"titans", 16}, {"mesa", 128},
     {"softmax-attention", 16}
   };
-  static const char *const weights[] = {"bf16", "f16", "q8"};
+  static const char *const weights[] = {"bf16", "f16", "q8", "q4"};
   const char *name;
   size_t i;
   int layers;
@@ -627,7 +627,7 @@ static void list_cases(void) {
   for (i = 0; (name = inside_whole((int)i, &layers)) != NULL; i++)
     add("name", name, "", "width 2,048: prefill = steps", run_name, layers);
   add("experts", "deltanet-memory", "", "width 2,048: prefill = steps", run_experts, 1);
-  for (i = 0; i < 3; i++)
+  for (i = 0; i < 4; i++)
     add("weights", weights[i], "", "width 4,096: prefill = steps", run_weights, 0);
   add("words", "gated-deltanet", "", "151,936 words: prefill = steps", run_words, 0);
   add("score", "gated-deltanet", "", "151,936 words: score = logits in double", run_score, 0);

@@ -170,12 +170,46 @@ def swiglu(x, tensors, prefix):
         prefix + "down_proj.weight"].T
 
 
-def rotate(x, theta, positions, share=1.0, interleaved=False):
+def rope_of(config):
+    """The fields of rotary positions, which Transformers 4 wrote beside others."""
+    if "rope_parameters" in config:
+        return config["rope_parameters"]
+    return {"rope_theta": config.get("rope_theta"), **(config.get("rope_scaling") or {})}
+
+
+def scaled(by, theta, size, scaling, positions):
+    """Angles by which pairs of entries turn at each position, scaled; what multiplies both."""
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind == "default":
+        return by, 1.0
+    factor = scaling["factor"]
+    context = scaling.get("original_max_position_embeddings", positions)
+    if kind == "linear":
+        return by / factor, 1.0
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        keeps = np.clip((context * by / (2 * math.pi) - low) / (high - low), 0, 1)
+        return by * keeps + by / factor * (1 - keeps), 1.0
+
+    def pair(turns):
+        return size * math.log(context / (2 * math.pi * turns)) / (2 * math.log(theta))
+
+    first = max(math.floor(pair(scaling.get("beta_fast") or 32)), 0)
+    last = min(math.ceil(pair(scaling.get("beta_slow") or 1)), size - 1)
+    keeps = 1 - np.clip((np.arange(len(by)) - first) / (last - first or 0.001), 0, 1)
+    more = scaling.get("attention_factor") or 0.1 * math.log(factor) + 1
+    return by * keeps + by / factor * (1 - keeps), more
+
+
+def rotate(x, theta, positions, share=1.0, interleaved=False, config=None):
     """Rotary positions on the first share of a head of [tokens, heads, channels]."""
     size = int(x.shape[-1] * share)
     half = size // 2
-    angle = positions[:, None] * theta ** (-np.arange(half) * 2.0 / size)
-    cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    by, more = theta ** (-np.arange(half) * 2.0 / size), 1.0
+    if config:
+        by, more = scaled(by, theta, size, rope_of(config), config["max_position_embeddings"])
+    angle = positions[:, None] * by
+    cos, sin = more * np.cos(angle)[:, None], more * np.sin(angle)[:, None]
     first, second = (slice(0, size, 2), slice(1, size, 2)) if interleaved else (
         slice(0, half), slice(half, size))
     y = x.copy()
@@ -836,6 +870,131 @@ def mamba_forward(config, tensors, tokens):
     return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
 
 
+# ---- jamba: Mamba with more norms, attention without positions, experts ----
+
+def jamba_config(**fields):
+    return {
+        "architectures": ["JambaForCausalLM"], "attention_dropout": 0.0, "attn_layer_offset": 1,
+        "attn_layer_period": 3, "bos_token_id": 1, "eos_token_id": 2, "expert_layer_offset": 1,
+        "expert_layer_period": 2, "hidden_act": "silu", "hidden_size": 32,
+        "initializer_range": 0.02, "intermediate_size": 24, "mamba_conv_bias": True,
+        "mamba_d_conv": 4, "mamba_d_state": 12, "mamba_dt_rank": 3, "mamba_expand": 2,
+        "mamba_proj_bias": False, "max_position_embeddings": 64, "model_type": "jamba",
+        "num_attention_heads": 4, "num_experts": 4, "num_experts_per_tok": 2,
+        "num_hidden_layers": 5, "num_key_value_heads": 2, "output_router_logits": False,
+        "pad_token_id": 0, "rms_norm_eps": 1e-6, "router_aux_loss_coef": 0.001,
+        "tie_word_embeddings": False, "use_cache": True, "use_mamba_kernels": True,
+        "vocab_size": VOCABULARY, **fields}
+
+
+def jamba_inner(config):
+    rank = config["mamba_dt_rank"]
+    return (config["mamba_expand"] * config["hidden_size"], config["mamba_d_state"],
+            -(-config["hidden_size"] // 16) if rank == "auto" else rank)
+
+
+def jamba_is_full(config, i):
+    return i % config["attn_layer_period"] == config["attn_layer_offset"]
+
+
+def jamba_has_experts(config, i):
+    return (config["num_experts"] > 1 and
+            i % config["expert_layer_period"] == config["expert_layer_offset"])
+
+
+def jamba_weights(draw, config):
+    width, head = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
+    inner, state, rank = jamba_inner(config)
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width),
+               "model.final_layernorm.weight": draw.gain(width)}
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width)
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        tensors[layer + "input_layernorm.weight"] = draw.gain(width)
+        tensors[layer + "pre_ff_layernorm.weight"] = draw.gain(width)
+        if jamba_is_full(config, i):
+            for letter, of in zip("qkvo", ("attention", "key_value", "key_value", "attention")):
+                shape = (head * config["num_%s_heads" % of], width)
+                tensors[layer + "self_attn.%s_proj.weight" % letter] = draw.linear(
+                    *(shape if letter != "o" else shape[::-1]))
+        else:
+            mixer = layer + "mamba."
+            tensors[mixer + "in_proj.weight"] = draw.linear(2 * inner, width)
+            tensors[mixer + "conv1d.weight"] = draw.taps(inner, config["mamba_d_conv"])
+            if config["mamba_conv_bias"]:
+                tensors[mixer + "conv1d.bias"] = draw.bias(inner)
+            tensors[mixer + "x_proj.weight"] = draw.linear(rank + 2 * state, inner, 2.0)
+            for part, size in (("dt", rank), ("b", state), ("c", state)):
+                tensors[mixer + part + "_layernorm.weight"] = draw.gain(size)
+            tensors[mixer + "dt_proj.weight"] = draw.linear(inner, rank)
+            tensors[mixer + "dt_proj.bias"] = draw.bias(inner) - 0.5
+            tensors[mixer + "A_log"] = draw.uniform(-1.5, 1.5, inner * state).reshape(inner, state)
+            tensors[mixer + "D"] = draw.gain(inner)
+            tensors[mixer + "out_proj.weight"] = draw.linear(width, inner)
+            if config["mamba_proj_bias"]:
+                tensors[mixer + "in_proj.bias"] = draw.bias(2 * inner)
+                tensors[mixer + "out_proj.bias"] = draw.bias(width)
+        mlp = layer + "feed_forward."
+        if not jamba_has_experts(config, i):
+            tensors.update(swiglu_weights(draw, width, config["intermediate_size"], mlp))
+            continue
+        tensors[mlp + "router.weight"] = draw.linear(config["num_experts"], width)
+        for j in range(config["num_experts"]):
+            tensors.update(swiglu_weights(draw, width, config["intermediate_size"],
+                                          mlp + "experts.%d." % j))
+    return tensors
+
+
+def jamba_memory(config, tensors, x):
+    state, rank, eps = *jamba_inner(config)[1:], config["rms_norm_eps"]
+    u, z = np.split(x @ tensors["in_proj.weight"].T + tensors.get("in_proj.bias", 0.0), 2, 1)
+    u = silu(convolve(u, tensors["conv1d.weight"], tensors.get("conv1d.bias", 0.0)))
+    low, key, query = (
+        rms(part, tensors[name + "_layernorm.weight"], eps) for name, part in
+        zip(("dt", "b", "c"), np.split(u @ tensors["x_proj.weight"].T, [rank, rank + state], 1)))
+    time = softplus(low @ tensors["dt_proj.weight"].T + tensors["dt_proj.bias"])
+    memory, y = np.zeros((u.shape[1], state)), np.zeros_like(u)
+    for t, step in enumerate(time):
+        memory = np.exp(-np.exp(tensors["A_log"]) * step[:, None]) * memory
+        memory = memory + (step * u[t])[:, None] * key[t]
+        y[t] = memory @ query[t] + tensors["D"] * u[t]
+    return (y * silu(z)) @ tensors["out_proj.weight"].T + tensors.get("out_proj.bias", 0.0)
+
+
+def jamba_experts(config, tensors, prefix, x):
+    """The best few experts by softmax over all, by their shares as they are."""
+    share = np.exp(x @ tensors[prefix + "router.weight"].T)
+    share /= share.sum(1, keepdims=True)
+    least = np.sort(share, 1)[:, -config["num_experts_per_tok"]]
+    share = np.where(share >= least[:, None], share, 0)
+    return sum(share[:, i:i + 1] * swiglu(x, tensors, prefix + "experts.%d." % i)
+               for i in range(config["num_experts"]))
+
+
+def jamba_forward(config, tensors, tokens):
+    x, eps = tensors["model.embed_tokens.weight"][tokens], config["rms_norm_eps"]
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        h = rms(x, tensors[layer + "input_layernorm.weight"], eps)
+        if jamba_is_full(config, i):
+            q, k, v = (heads(h @ tensors[layer + "self_attn.%s_proj.weight" % letter].T,
+                             config["num_%s_heads" % of])
+                       for letter, of in zip("qkv", ("attention", "key_value", "key_value")))
+            x = x + rows(attend(q, k, v)) @ tensors[layer + "self_attn.o_proj.weight"].T
+        else:
+            mixer = layer + "mamba."
+            x = x + jamba_memory(config, {name[len(mixer):]: value
+                                          for name, value in tensors.items()
+                                          if name.startswith(mixer)}, h)
+        h = rms(x, tensors[layer + "pre_ff_layernorm.weight"], eps)
+        x = x + (jamba_experts(config, tensors, layer + "feed_forward.", h)
+                 if jamba_has_experts(config, i) else
+                 swiglu(h, tensors, layer + "feed_forward."))
+    head = "model.embed_tokens" if config["tie_word_embeddings"] else "lm_head"
+    return rms(x, tensors["model.final_layernorm.weight"], eps) @ tensors[head + ".weight"].T
+
+
 # ---- mamba2, as Hugging Face names it ----
 
 def mamba2_config(**fields):
@@ -1484,12 +1643,13 @@ def hybrid_memory(config, tensors, x):
 
 def hybrid_attention(config, tensors, x):
     count, stored = config["num_attention_heads"], config["num_key_value_heads"]
-    rope, places = config.get("rope_parameters", config), np.arange(len(x))
+    rope, places = rope_of(config), np.arange(len(x))
     share = 0.5 if config["model_type"] == "bamba" else 1.0
     q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T, count if letter == "q" else stored)
                for letter in "qkv")
     if config.get("position_embedding_type", "rope") == "rope":
-        q, k = (rotate(part, rope["rope_theta"], places, share) for part in (q, k))
+        q, k = (rotate(part, rope["rope_theta"], places, share, config=config)
+                for part in (q, k))
     scale = config.get("attention_multiplier", hybrid_head_dim(config) ** -0.5)
     y = attend(q, k * config.get("key_multiplier", 1.0), v, scale)
     return rows(y) @ tensors["o_proj.weight"].T
@@ -1804,7 +1964,7 @@ def llama_weights(draw, config):
 
 
 def llama_forward(config, tensors, tokens):
-    theta = config.get("rope_parameters", config)["rope_theta"]
+    theta = rope_of(config)["rope_theta"]
     eps, places = config["rms_norm_eps"], np.arange(len(tokens))
     x = tensors["model.embed_tokens.weight"][tokens]
     for i in range(config["num_hidden_layers"]):
@@ -1813,7 +1973,7 @@ def llama_forward(config, tensors, tokens):
         q, k, v = (heads(h @ tensors[layer + "self_attn.%s_proj.weight" % letter].T,
                          config["num_%s_heads" % of])
                    for letter, of in zip("qkv", ("attention", "key_value", "key_value")))
-        y = attend(rotate(q, theta, places), rotate(k, theta, places), v)
+        y = attend(*(rotate(part, theta, places, config=config) for part in (q, k)), v)
         x = x + rows(y) @ tensors[layer + "self_attn.o_proj.weight"].T
         h = rms(x, tensors[layer + "post_attention_layernorm.weight"], eps)
         x = x + swiglu(h, tensors, layer + "mlp.")
@@ -1937,6 +2097,10 @@ def lfm2_model(kept="F32", **fields):
     return Model(lfm2_config(**fields), lfm2_weights, lfm2_forward, ("transformers",), kept)
 
 
+def jamba_model(kept="F32", **fields):
+    return Model(jamba_config(**fields), jamba_weights, jamba_forward, ("transformers",), kept)
+
+
 def olmo_hybrid_model(kept="F32", **fields):
     return Model(olmo_hybrid_config(**fields), olmo_hybrid_weights, olmo_hybrid_forward,
                  ("transformers",), kept)
@@ -2004,6 +2168,19 @@ MODELS = {
     "llama": Model(llama_config(), llama_weights, llama_forward, ("transformers",)),
     "llama-tied": Model(llama_old_config(), llama_weights, llama_forward, ("transformers",),
                         "BF16"),
+    "llama-far": Model(llama_config(rope_parameters={
+        "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 0.3,
+        "original_max_position_embeddings": 64, "rope_theta": 500.0, "rope_type": "llama3"},
+        num_hidden_layers=2), llama_weights, llama_forward, ("transformers",), "F16"),
+    "llama-yarn": Model(llama_config(
+        head_dim=16, num_hidden_layers=1, rope_parameters={
+            "attention_factor": 0.9, "beta_fast": 2.0, "beta_slow": 0.125, "factor": 4.0,
+            "rope_theta": 300.0, "rope_type": "yarn"}), llama_weights, llama_forward,
+        ("transformers",), "BF16"),
+    "llama-linear": Model(llama_config(
+        num_hidden_layers=1, rope_parameters={
+            "factor": 2.5, "rope_theta": 500.0, "rope_type": "linear"}),
+        llama_weights, llama_forward, ("transformers",), "BF16"),
     "qwen3_next": qwen3_next_model(("transformers",), 2),
     "qwen3_next-experts": qwen3_next_model(
         ("transformers", "mlx"), 3, mlp_only_layers=[1], rms_norm_eps=1e-3,
@@ -2035,6 +2212,16 @@ MODELS = {
         position_embedding_type="rope", rms_norm_eps=1e-3, rope_theta=500.0,
         tie_word_embeddings=False), "BF16"),
     "bamba": hybrid_model(bamba_config(), "F16"),
+    "bamba-yarn": hybrid_model(bamba_config(
+        head_dim=16, rope_parameters={
+            "factor": 8.0, "original_max_position_embeddings": 512, "partial_rotary_factor": 0.5,
+            "rope_theta": 10000.0, "rope_type": "yarn"}), "BF16"),
+    "jamba": jamba_model(),
+    "jamba-dense": jamba_model(
+        "BF16", attn_layer_offset=0, attn_layer_period=2, mamba_conv_bias=False, mamba_d_conv=3,
+        mamba_dt_rank="auto", mamba_expand=1, mamba_proj_bias=True, num_experts=1,
+        num_hidden_layers=3, num_key_value_heads=4, rms_norm_eps=1e-3, tie_word_embeddings=True),
+    "jamba-plain": jamba_model("F16", num_experts=1, num_hidden_layers=2),
     "lfm2": lfm2_model(),
     "lfm2-biased": lfm2_model(
         "BF16", block_auto_adjust_ff_dim=False, block_ff_dim=40, conv_L_cache=4, conv_bias=True,
@@ -2052,8 +2239,8 @@ MODELS = {
 # zero, then divided by its length), the draw by another name.
 SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
          "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
-         "rwkv7-author": 2, "bamba": 4, "falcon_h1-biased": 5, "lfm2-biased": 6,
-         "olmo_hybrid": 10, "olmo_hybrid-turned": 2}
+         "rwkv7-author": 2, "bamba": 4, "bamba-yarn": 5, "jamba": 4, "falcon_h1-biased": 5,
+         "lfm2-biased": 6, "olmo_hybrid": 10, "olmo_hybrid-turned": 2}
 
 
 # ---- files ----
@@ -2173,7 +2360,7 @@ def from_transformers(folder, config, tokens):
              "qwen3_5": "Qwen3_5ForCausalLM", "falcon_h1": "FalconH1ForCausalLM",
              "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
              "lfm2": "Lfm2ForCausalLM", "olmo_hybrid": "OlmoHybridForCausalLM",
-             "llama": "LlamaForCausalLM"}[config["model_type"]]
+             "llama": "LlamaForCausalLM", "jamba": "JambaForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()

@@ -535,6 +535,11 @@ run_others() {
   linked run && linked lm lm_of_run && sh tests/test_run.sh "$build/bin/run" "$build/bin/lm_of_run"
 }
 
+tunes() {
+  linked tune && linked run run_of_tune &&
+    sh tests/test_tune.sh "$build/bin/tune" "$build/bin/run_of_tune"
+}
+
 answers_http() {
   linked openai '' '-lmicrohttpd -lcjson' && linked run run_of_openai && linked lm lm_of_openai &&
     python3 tests/test_openai.py "$build/bin/openai" "$build/bin/run_of_openai" \

@@ -27,7 +27,8 @@ INSIDE int inside_found(const miras_model *m, int layer);
 INSIDE const void *inside_set(ptrdiff_t i);
 INSIDE int inside_usable(const void *set);
 /* n floats to weights of a form. */
-INSIDE void inside_narrow(int form, unsigned char *to, const float *x, size_t n);
+INSIDE void inside_pack(int form, unsigned char *to, size_t all, size_t all_cols, size_t row,
+                        size_t rows, size_t col, size_t cols, const float *x);
 #ifdef MIRAS__IMPLEMENTED
 INSIDE_OWN const miras__kernels *kernels_of(ptrdiff_t i) {
   return (const miras__kernels *)inside_set(i);
@@ -78,8 +79,10 @@ INSIDE int inside_usable(const void *set) {
   return miras__kernels_usable((const miras__kernels *)set);
 }
 
-INSIDE void inside_narrow(int form, unsigned char *to, const float *x, size_t n) {
-  miras__narrow(form, to, x, n);
+INSIDE void inside_pack(int form, unsigned char *to, size_t all, size_t all_cols, size_t row,
+                        size_t rows, size_t col, size_t cols, const float *x) {
+  const miras__packed p = miras__packed_of(to, form, all, all_cols);
+  miras__packed_write(&p, row, rows, col, cols, x, cols, 1);
 }
 
 INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }

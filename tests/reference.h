@@ -2239,12 +2239,49 @@ REF double *ref_shared(double *x, size_t rows, size_t qk_heads, size_t heads, si
   return y;
 }
 
-/* n entries, two as a complex number at a time, turned by a position: neighbours, or halves. */
-REF void ref_turn(double *x, int n, double base, int position, int neighbours) {
-  for (int j = 0; j < n / 2; j++) {
-    const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)n);
+REF double ref_or(float x, double normally) { return x > 0.0f ? (double)x : normally; }
+
+/* What the pair j of n entries turns by at each position, where its own angle is `angle`. */
+REF double ref_scaled(double angle, int j, int n, double base, const miras_rope_scaling *s) {
+  const double pi = acos(-1.0), factor = ref_or(s->factor, 1.0);
+  const double length = s->context > 0 ? (double)s->context : 8192.0;
+  const double slow = ref_or(s->low_frequency_factor, 1.0);
+  const double fast =
+    ref_or(s->high_frequency_factor, s->type == MIRAS_ROPE_SCALING_YARN ? 32.0 : 4.0);
+  const double wave = 2.0 * pi / angle;
+  double first, last, ramp;
+  switch (s->type) {
+    case MIRAS_ROPE_SCALING_LINEAR: return angle / factor;
+    case MIRAS_ROPE_SCALING_LLAMA3:
+      if (wave < length / fast) return angle;
+      if (wave > length / slow) return angle / factor;
+      ramp = (length / wave - slow) / (fast - slow);
+      return (1.0 - ramp) * angle / factor + ramp * angle;
+    case MIRAS_ROPE_SCALING_YARN:
+      first = floor((double)n * log(length / (fast * 2.0 * pi)) / (2.0 * log(base)));
+      last = ceil((double)n * log(length / (slow * 2.0 * pi)) / (2.0 * log(base)));
+      first = first < 0.0 ? 0.0 : first;
+      last = last > (double)n - 1.0 ? (double)n - 1.0 : last;
+      if (!(first < last) && !(first > last)) last += 0.001;
+      ramp = ((double)j - first) / (last - first);
+      ramp = ramp < 0.0 ? 0.0 : ramp > 1.0 ? 1.0 : ramp;
+      return angle / factor * ramp + angle * (1.0 - ramp);
+    default: return angle;
+  }
+}
+
+/* n entries, two as a complex number at a time, turned by a position: neighbours, or halves; by
+ * angles that s scales, if it is not NULL. Position -1: they have none, and do not turn. */
+REF void ref_turn(double *x, int n, double base, int position, int neighbours,
+                  const miras_rope_scaling *s) {
+  double size = 1.0;
+  if (s && s->type == MIRAS_ROPE_SCALING_YARN)
+    size = ref_or(s->attention_factor, 0.1 * log(ref_or(s->factor, 1.0)) + 1.0);
+  for (int j = 0; j < n / 2 && position >= 0; j++) {
+    const double own = 1.0 / exp(log(base) * 2.0 * (double)j / (double)n);
+    const double angle = (double)position * (s ? ref_scaled(own, j, n, base, s) : own);
     double *a = neighbours ? x + 2 * j : x + j, *b = neighbours ? a + 1 : a + n / 2;
-    const double re = *a, im = *b;
+    const double re = size * *a, im = size * *b;
     *a = re * cos(angle) - im * sin(angle);
     *b = re * sin(angle) + im * cos(angle);
   }
@@ -2266,8 +2303,8 @@ REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *
   const int whole = d->mixer.rope.type == MIRAS_ROPE_TYPE_CHUNK ? chunk : T;
   for (size_t i = 0; i < N * H && d->mixer.rope.type != MIRAS_ROPE_TYPE_NONE; i++) {
     const int place = (int)(i / H) % T % whole;
-    ref_turn(q + i * dk, turn, base, place, d->mixer.rope.interleaved);
-    ref_turn(k + i * dk, turn, base, place, d->mixer.rope.interleaved);
+    ref_turn(q + i * dk, turn, base, place, d->mixer.rope.interleaved, NULL);
+    ref_turn(k + i * dk, turn, base, place, d->mixer.rope.interleaved, NULL);
   }
 }
 
@@ -2389,7 +2426,10 @@ REF double *ref_columns(const double *z, size_t N, size_t wide, size_t from, siz
 /* What values v [tokens, columns] make (Mamba's x_proj): low rank, keys, queries. */
 REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t columns,
                    size_t keys, double *part[3]) {
-  const double epsilon = (double)ref_layer_of(m, l)->mixer.from_values_epsilon;
+  static const char *const gain[3] = {"gates_norm.gain", "k_norm.gain", "q_norm.gain"};
+  const int gains = ref_layer_of(m, l)->mixer.from_values > 1;
+  const double epsilon =
+    gains ? ref_epsilon(m) : (double)ref_layer_of(m, l)->mixer.from_values_epsilon;
   char name[80];
   size_t wide, rank;
   double *z;
@@ -2401,6 +2441,10 @@ REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t 
   part[0] = ref_columns(z, N, wide, 0, rank, epsilon);
   part[1] = ref_columns(z, N, wide, rank, keys, epsilon);
   part[2] = ref_columns(z, N, wide, rank + keys, keys, epsilon);
+  for (int i = 0; i < 3 && gains; i++) {
+    const size_t n = i ? keys : rank;
+    for (size_t j = 0; j < N * n; j++) part[i][j] *= ref_param(m, l, gain[i])[j % n];
+  }
   free(z);
 }
 
@@ -2549,14 +2593,16 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
     for (int j = 0; j < n && d->attention.qk_norm == 1; j++)
       head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
     if (d->attention.qk_norm < 2)
-      ref_turn(head, turn, base, position, d->attention.rope.interleaved);
+      ref_turn(head, turn, base, position, d->attention.rope.interleaved,
+               &d->attention.rope_scaling);
     all += square;
   }
   for (int h = 0; h < heads && d->attention.qk_norm > 1; h++) {
     double *head = y + h * n;
     for (int j = 0; j < n; j++)
       head[j] *= gain[h * n + j] / sqrt(all / (double)(heads * n) + epsilon);
-    ref_turn(head, turn, base, position, d->attention.rope.interleaved);
+    ref_turn(head, turn, base, position, d->attention.rope.interleaved,
+             &d->attention.rope_scaling);
   }
 }
 
@@ -2596,7 +2642,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
-                 ref_epsilon(m), d, 0);
+                 ref_epsilon(m), d, -1);
       ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int a = 0; a < heads * d->attention.persistent; a++) { /* pairs without a position */
         const int head = a % heads;

@@ -21,7 +21,7 @@ share() {   # test, times
 # call is compiled once for all of them, before other jobs.
 linked='test_memory test_model test_framework test_state test_threads test_sessions'
 linked="$linked test_old_files test_learn test_recursive test_signals test_stack test_layers"
-linked="$linked test_kernels test_attention"
+linked="$linked test_kernels test_attention test_algebra"
 object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }
@@ -352,10 +352,10 @@ job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 456000'
+job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 464000'
 group=learning
-job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 394000 -DMIRAS_NO_SIMD &&
-size_at_most 274000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 402000 -DMIRAS_NO_SIMD &&
+size_at_most 282000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 group=
 
 # ---- examples for those who build something else, each by its README's commands ----
@@ -455,6 +455,7 @@ job 'examples/tokenizer.h: its tables of characters' python3 'python3 tests/unic
 job 'bench/plots.py: pictures are what the tables say' 'all python3' pictures
 linked_row 'examples/lm.c: its files' all -O2 lm_files
 linked_row 'examples/run.c: models of others' all "$plain" run_others
+linked_row 'examples/tune.c: what is trained beside a model' all "$plain" tunes
 linked_row 'examples/openai.c: answers over HTTP' 'all python3 microhttpd' "$plain" answers_http
 vectors_object=$(object_of "$gcc $strict_flags -march=native")
 linked_row 'examples/zip.c: other arithmetic, same bytes' all "$strict_flags -DMIRAS_NO_SIMD" \

@@ -53,9 +53,12 @@ static const struct { const char *name; char kept; } known[] = {
   {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'}, {"mamba2-biased", 'f'},
   {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
-  {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"lfm2", 'f'},
+  {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"bamba-yarn", 'b'},
+  {"jamba", 'f'}, {"jamba-dense", 'b'}, {"jamba-plain", 'h'},
+  {"lfm2", 'f'},
   {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'},
-  {"llama", 'f'}, {"llama-tied", 'b'}
+  {"llama", 'f'}, {"llama-tied", 'b'}, {"llama-far", 'h'}, {"llama-yarn", 'b'},
+  {"llama-linear", 'b'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -151,7 +154,7 @@ static void test_logits(void **state) {
 /* Matrices of fewer bits: those of the file, or rounded, which is all that differs. */
 static void test_weights(void **state) {
   static float want[TOKENS * VOCAB], got[TOKENS * VOCAB], theirs[TOKENS * VOCAB];
-  static const double most[MIRAS_WEIGHTS_COUNT] = {0, 0.3, 0.03, 0.5};
+  static const double most[MIRAS_WEIGHTS_COUNT] = {0, 0.3, 0.03, 0.5, 8};
   int32_t tokens[TOKENS];
   size_t i, n;
   (void)state;
@@ -169,9 +172,10 @@ static void test_weights(void **state) {
     for (form = WHOLE ? 0 : (int)(i / LEAN) % MIRAS_WEIGHTS_COUNT; form < MIRAS_WEIGHTS_COUNT;
          form += WHOLE ? 1 : MIRAS_WEIGHTS_COUNT) {
       /* the sixteen bits that the file has */
-      const int exact = known[i].kept == "fbhq"[form];
+      const int exact = known[i].kept == "fbhq4"[form];
       miras_model_desc d = *miras_model_desc_of(m);
       double error;
+      int k, experts = 0;
       d.weights = (miras_weights)form;
       again = miras_model_open(&d, NULL, NULL, 0);
       assert_int_equal(miras_load_from(again, file, n, NULL, 0), MIRAS_OK);
@@ -181,7 +185,12 @@ static void test_weights(void **state) {
       if (!(error <= (exact ? 0 : most[form]))) fail_msg("%s, weights %d: %g", path, form, error);
       again = load(path, (miras_weights)form);
       say(again, tokens, theirs);
-      assert_memory_equal(theirs, got, sizeof got);
+      /* where experts share blocks each of them rounds these again as it comes */
+      for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) experts += d.layer[k].mlp.experts;
+      if (experts && form >= MIRAS_WEIGHTS_Q8) error = apart(theirs, got) / deviation;
+      else error = memcmp(theirs, got, sizeof got) ? HUGE_VAL : 0;
+      if (!(error <= (experts ? most[form] : 0)))
+        fail_msg("%s, weights %d: %g from what a file of ours says", path, form, error);
       miras_close(again);
     }
     free(file);
@@ -325,8 +334,8 @@ static const change expert_changes[] = {
    "\"linear_attention\"],", "layer_types is there twice"},
   {CONFIG, EXPERTS, EXPERTS " \"use_sliding_window\": true,", "use_sliding_window is true; known"},
   {CONFIG, EXPERTS, EXPERTS " \"output_gate_type\": \"sigmoid\",", "output_gate_type is sigmoid"},
-  {CONFIG, EXPERTS, EXPERTS " \"rope_scaling\": {\"type\": \"yarn\"},", "type is yarn; known"},
-  {CONFIG, EXPERTS, EXPERTS " \"rope_scaling\": {\"factor\": 4.0},", "factor is 4.0"},
+  {CONFIG, EXPERTS, EXPERTS " \"rope_scaling\": {\"type\": \"yarn\"},", "rope_type is 0 and 2"},
+  {CONFIG, EXPERTS, EXPERTS " \"rope_scaling\": {\"factor\": 4.0},", "factor is 4, which has no"},
   {CONFIG, EXPERTS, EXPERTS " \"layer_types\": [0],", "layer_types has 0 at place 0"},
   {CONFIG, EXPERTS, "\"num_experts\": 7,", "blocks.0.mlp.router"},
   {CONFIG, EXPERTS, "\"num_experts\": 5,", "shared_expert_gate"},
@@ -424,8 +433,36 @@ static const struct { const char *name; change of; } others[] = {
   {"retnet", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 8", "g_norm_swish_gate.weight: its"}},
   {"linear_attn", {CONFIG, "\"num_heads\": 4", "\"num_heads\": 2", "attn.norm.weight: its shape"}},
   {"rwkv7", {CONFIG, "\"head_dim\": 16", "\"head_dim\": 8", "r_k: it is of 2 heads, and the"}},
-  {"llama", {CONFIG, "\"default\"", "\"llama3\"", "rope_type is llama3; known here: default"}},
-  {"llama", {CONFIG, "\"rope_theta\": 500.0", "\"factor\": 2.0", "factor is 2.0"}},
+  {"llama", {CONFIG, "\"default\"", "\"llama3\"",
+             "factor is missing, which it needs with this rope_type"}},
+  {"llama", {CONFIG, "\"default\"", "\"longrope\"",
+             "rope_type is longrope; known here: default linear yarn llama3"}},
+  {"llama", {CONFIG, "\"default\"", "\"dynamic\"", "rope_type is dynamic; known here: default"}},
+  {"llama", {CONFIG, "\"rope_theta\": 500.0", "\"factor\": 2.0",
+             "factor is 2, which has no meaning with this rope_type"}},
+  {"llama-far", {CONFIG, "\"low_freq_factor\": 0.3,", "", "low_freq_factor is missing, which"}},
+  {"llama-far", {CONFIG, "\"low_freq_factor\"", "\"beta_slow\"", "beta_slow is 0.3, which has no"}},
+  {"llama-far", {CONFIG, "\"low_freq_factor\": 0.3", "\"low_freq_factor\": 4.0",
+                 "low_frequency_factor must be below high_frequency_factor"}},
+  {"llama-far", {CONFIG, "\"original_max_position_embeddings\": 64,", "", NULL}},
+  {"llama-far", {CONFIG, "{", "{\"truncate\": false,", "truncate is false; known here: true"}},
+  {"llama-yarn", {CONFIG, "\"attention_factor\": 0.9", "\"attention_factor\": 1e-4",
+                  "rope_scaling.attention_factor is 0.0001; it must lie in"}},
+  {"llama-yarn", {CONFIG, "\"factor\": 4.0", "\"factor\": 0.5", "factor is 0.5; it must lie in"}},
+  {"llama-yarn", {CONFIG, "\"yarn\"", "\"linear\"", "beta_slow is 0.125, which has no meaning"}},
+  {"granitemoehybrid", {CONFIG, "{", "{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2},",
+                        "type is there, but nothing turns"}},
+  {"jamba", {CONFIG, "\"attn_layer_offset\": 1", "\"attn_layer_offset\": 3",
+             "attn_layer_offset is 3; known here: below attn_layer_period"}},
+  {"jamba", {CONFIG, "\"expert_layer_offset\": 1", "\"expert_layer_offset\": 2",
+             "expert_layer_offset is 2; known here: below expert_layer_period"}},
+  {"jamba", {CONFIG, "\"expert_layer_offset\": 1", "\"expert_layer_offset\": 0",
+             "layers.0.feed_forward.router.weight"}},
+  {"jamba", {CONFIG, "\"num_hidden_layers\": 5", "\"num_hidden_layers\": 4", "no such tensor"}},
+  {"jamba", {CONFIG, "\"mamba_d_state\": 12", "\"mamba_d_state\": 13", "A_log: its shape"}},
+  {"jamba", {CONFIG, "\"intermediate_size\": 24,", "", "intermediate_size is missing"}},
+  {"jamba", {CONFIG, "{", "{\"sliding_window\": 8,", "sliding_window is 8; known here: null"}},
+  {"jamba", {TENSORS, "0.mamba.b_layernorm", "0.mamba.x_layernorm", "mamba.b_layernorm.weight"}},
   {"llama", {CONFIG, "\"head_dim\": 12", "\"head_dim\": 11", "must be even"}},
   {"llama", {CONFIG, "\"head_dim\": 12", "\"head_dim\": null", "its shape"}},
   {"llama", {CONFIG, "\"num_attention_heads\": 4", "\"num_attention_heads\": 5", "kv_heads"}},
@@ -471,7 +508,7 @@ static const struct { const char *name; change of; } others[] = {
   {"falcon_h1", {CONFIG, "\"mamba_d_head\": 8", "\"mamba_d_head\": \"auto\"", NULL}},
   {"falcon_h1", {CONFIG, "\"mamba_rms_norm\": false", "\"mamba_rms_norm\": true", "mamba.norm"}},
   {"falcon_h1", {CONFIG, "\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"",
-                 "rope_type is yarn; known here: default"}},
+                 "factor is missing, which it needs with this rope_type"}},
   {"falcon_h1", {CONFIG, "\"intermediate_size\": 48,", "", "intermediate_size is missing"}},
   {"falcon_h1", {CONFIG, "\"head_dim\": 12", "\"head_dim\": 13", "head_dim is 13"}},
   {"falcon_h1-biased", {TENSORS, "0.mamba.in_proj.bias", "0.mamba.in_proj.base", "in_proj.bias"}},
@@ -1027,11 +1064,24 @@ static const struct { const char *folders, *field, *values; } idle[] = {
    "mamba_d_head", "\"auto\""},
   {"falcon_h1-biased", "num_key_value_heads", "null"},
   {"granitemoehybrid bamba lfm2", "head_dim", "8"},
+  {"bamba-yarn", "mamba_d_head", "\"auto\""},
   {"granitemoehybrid", "position_embedding_type", "null"},
   {"granitemoehybrid", "rope_theta", ""},                      /* nothing turns */
   {"granitemoehybrid", "rope_scaling", "{}"},
   {"granitemoehybrid-dense", "num_experts_per_tok", ""},
   {"granitemoehybrid-dense", "intermediate_size", ""},
+  {"", "rope_type", "\"default\""},                            /* as without */
+  {"", "type", "\"default\""},
+  {"jamba-dense jamba-plain", "num_experts_per_tok", ""},      /* no layer has any */
+  {"jamba-dense jamba-plain", "expert_layer_offset", ""},
+  {"jamba-dense jamba-plain", "expert_layer_period", ""},
+  {"jamba jamba-dense jamba-plain", "head_dim", "8"},
+  {"jamba-dense", "mamba_dt_rank", "2"},
+  {"jamba-plain", "attn_layer_period", ""},                    /* two layers are fewer */
+  {"jamba-dense", "num_key_value_heads", "null"},
+  {"bamba-yarn llama-yarn", "beta_fast", ""},                  /* pairs are rounded */
+  {"bamba-yarn llama-yarn", "beta_slow", ""},
+  {"bamba-yarn llama-yarn", "original_max_position_embeddings", ""},
   {"lfm2 lfm2-biased", "intermediate_size", ""},               /* block_ff_dim decides */
   {"lfm2", "block_ff_dim", "64"},                              /* and is rounded up */
   {"lfm2", "block_multiple_of", "8 24 48"},
@@ -1314,6 +1364,8 @@ static const struct { const char *folders, *fields; } published[] = {
    "\"time_step_min\": 0.001, \"time_step_rank\": 256, \"rope_scaling\": null, "},
   {"granitemoehybrid granitemoehybrid-dense", "\"init_method\": \"mup\", "
    "\"normalization_function\": \"rmsnorm\", "},
+  {"jamba", "\"calc_logits_for_entire_prompt\": false, \"mamba_inner_layernorms\": true, "
+   "\"n_ctx\": 64, \"num_logits_to_keep\": 1, \"sliding_window\": null, "},
   {"bamba", "\"attn_rotary_emb\": 4, \"rope_theta\": 10000.0, \"rope_scaling\": null, "},
   {"lfm2", "\"block_mlp_init_scale\": 1.0, \"block_norm_eps\": 1e-05, "
    "\"block_out_init_scale\": 1.0, \"block_use_swiglu\": true, "

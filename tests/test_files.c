@@ -450,6 +450,11 @@ static void hybrid(miras_model_desc *d, int n) {
   d->layer[2].attention.kv_heads = 1;
   d->layer[2].attention.rope.theta = 100.5f;
   d->layer[2].attention.persistent = n == 2;
+  if (n == 1) {
+    d->layer[2].attention.rope_scaling.type = MIRAS_ROPE_SCALING_YARN;
+    d->layer[2].attention.rope_scaling.factor = 2.5f;
+    d->layer[2].attention.rope_scaling.high_frequency_factor = 7;
+  }
   d->layer[3] = other.layer[0];
   d->layer[3].letter = 'g';
   if (n == 3) d->layer[0] = d->layer[2];
@@ -1601,7 +1606,7 @@ static const char *const header_edits[][2] = {
   { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\\ud8\"" },
   { "\"format\":\"miras\"", "\"format\":\"miras\"," },
   { "\"version\":\"7\"", "\"version\":\"1\"" }, { "\"version\":\"7\"", "\"version\":\"6\"" },
-  { "\"version\":\"7\"", "\"version\":\"10\"" },
+  { "\"version\":\"7\"", "\"version\":\"11\"" },
   { "\"version\":\"7\",", "" },
   { "\"version\":\"7\"", "\"version\":7" },
   { "\"version\":\"7\"", "\"version\":\"7\",\"writer\":\"miras.h\"" },
@@ -2023,8 +2028,8 @@ static void test_later_states(void **state) {
 /* A file holds no field of a version after the one that it names. */
 static void test_hostile_versions(void **state) {
   static const char now[] = "\"version\":\"7\"";
-  static const char *const others[] = { "0", "1", "2", "3", "4", "5", "6", "10", "07", "7 ",
-    "6 7", "", "77" };
+  static const char *const others[] = { "0", "1", "2", "3", "4", "5", "6", "11", "07", "7 ",
+    "6 7", "", "77", "010", "10 ", "100" };
   subject s = { NULL, NULL, NULL, NULL };
   size_t header, i;
   char words[100];
@@ -2146,7 +2151,7 @@ static void test_without_mlp(void **state) {
   };
   static const char *const edits[][3] = {   /* NULL: not what the format allows */
     { "\"version\":\"7\"", "\"version\":\"5\"", NULL },
-    { "\"version\":\"7\"", "\"version\":\"10\"", NULL },
+    { "\"version\":\"7\"", "\"version\":\"11\"", NULL },
     { "\"m.mlp.none\":\"1\"", "\"mlp.none\":\"1\"", NULL },
     { "\"m.mlp.none\":\"1\"", "\"m.mlp.none\":\"-1\"", NULL },
     { "\"w.mlp.hidden\"", "\"w.mlp.none\":\"1\",\"w.mlp.hidden\"", "hidden is 8" },

@@ -348,6 +348,36 @@ static const row llama_rows[] = {
   {B "ffn_up.weight", L "mlp.up_proj.weight", SAME},
   {B "ffn_down.weight", L "mlp.down_proj.weight", SAME}};
 
+/* What llama.cpp's converter makes of Llama 3.1's fields: what the angle of pair i of a head of
+ * this size is divided by, in doubles and then as a float. */
+static float divisor(const miras_rope_scaling *s, double theta, int size, int i) {
+  const double low = (double)s->low_frequency_factor, high = (double)s->high_frequency_factor;
+  const double wave = 2 * acos(-1.0) * pow(theta, 2.0 * i / size), context = s->context;
+  const double smooth = (context / wave - low) / (high - low), factor = (double)s->factor;
+  return (float)(wave < context / high  ? 1
+                 : wave > context / low ? factor : 1 / ((1 - smooth) / factor + smooth));
+}
+
+/* The fields of a scaling, as that converter writes them. */
+static void put_scaling(const miras_layer_desc *a) {
+  const miras_rope_scaling *s = &a->attention.rope_scaling;
+  if (s->type == MIRAS_ROPE_SCALING_LLAMA3) {
+    const uint64_t shape[1] = {(uint64_t)a->attention.head_dim / 2};
+    part *p = add_part("rope_freqs.weight", 1, shape, 0);
+    int i;
+    for (i = 0; i < a->attention.head_dim / 2; i++)
+      put_float(&p->data, divisor(s, (double)a->attention.rope.theta, a->attention.head_dim, i));
+  } else if (s->type) {
+    const int yarn = s->type == MIRAS_ROPE_SCALING_YARN;
+    key_text("llama.rope.scaling.type", yarn ? "yarn" : "linear");
+    key_float("llama.rope.scaling.factor", s->factor);
+    if (!yarn) return;
+    key_whole("llama.rope.scaling.original_context_length", s->context);
+    key_float("llama.rope.scaling.yarn_beta_slow", s->low_frequency_factor);
+    key_float("llama.rope.scaling.yarn_beta_fast", s->high_frequency_factor);
+  }
+}
+
 static void make_llama(source *s) {
   const miras_layer_desc *a = &s->d.layer[2];
   common_keys(s, "llama", s->d.layers);
@@ -363,6 +393,7 @@ static void make_llama(source *s) {
   key_whole("llama.vocab_size", s->d.vocab);
   s->head = a->attention.head_dim;
   PUT_ROWS(s, llama_rows, s->d.layers);
+  put_scaling(a);
 }
 
 #define M "backbone.layers.%d."
@@ -398,6 +429,63 @@ static void make_mamba(source *s, const char *arch) {
   if (two) key_whole(arch_key(arch, "ssm.group_count"), s->groups);
   else put_whole(&key_of("mamba.ssm.dt_b_c_rms", BOOL)->value, l->mixer.from_values_epsilon > 0, 1);
   PUT_ROWS(s, mamba_rows, s->d.layers);
+}
+
+static const row jamba_rows[] = {
+  {"token_embd.weight", "model.embed_tokens.weight", SAME},
+  {"output_norm.weight", "model.final_layernorm.weight", SAME},
+  {"output.weight", "lm_head.weight", SAME},
+  {B "attn_norm.weight", L "input_layernorm.weight", SAME},
+  {B "ssm_in.weight", L "mamba.in_proj.weight", SAME},
+  {B "ssm_conv1d.weight", L "mamba.conv1d.weight", SAME},
+  {B "ssm_conv1d.bias", L "mamba.conv1d.bias", SAME},
+  {B "ssm_x.weight", L "mamba.x_proj.weight", SAME},
+  {B "ssm_dt_norm.weight", L "mamba.dt_layernorm.weight", SAME},
+  {B "ssm_b_norm.weight", L "mamba.b_layernorm.weight", SAME},
+  {B "ssm_c_norm.weight", L "mamba.c_layernorm.weight", SAME},
+  {B "ssm_dt.weight", L "mamba.dt_proj.weight", SAME},
+  {B "ssm_dt.bias", L "mamba.dt_proj.bias", SAME},
+  {B "ssm_a", L "mamba.A_log", EXPED},
+  {B "ssm_d", L "mamba.D", SAME},
+  {B "ssm_out.weight", L "mamba.out_proj.weight", SAME},
+  {B "attn_q.weight", L "self_attn.q_proj.weight", SAME},
+  {B "attn_k.weight", L "self_attn.k_proj.weight", SAME},
+  {B "attn_v.weight", L "self_attn.v_proj.weight", SAME},
+  {B "attn_output.weight", L "self_attn.o_proj.weight", SAME},
+  {B "ffn_norm.weight", L "pre_ff_layernorm.weight", SAME},
+  {B "ffn_gate_inp.weight", L "feed_forward.router.weight", SAME},
+  {B "ffn_gate_exps.weight", L "feed_forward.experts.%d.gate_proj.weight", STACKED},
+  {B "ffn_up_exps.weight", L "feed_forward.experts.%d.up_proj.weight", STACKED},
+  {B "ffn_down_exps.weight", L "feed_forward.experts.%d.down_proj.weight", STACKED},
+  {B "ffn_gate.weight", L "feed_forward.gate_proj.weight", SAME},
+  {B "ffn_up.weight", L "feed_forward.up_proj.weight", SAME},
+  {B "ffn_down.weight", L "feed_forward.down_proj.weight", SAME}};
+
+static void make_jamba(source *s) {
+  const miras_layer_desc *l = &s->d.layer[0], *a = &s->d.layer[1], *x = &s->d.layer[5];
+  entry *e = key_of("jamba.attention.head_count_kv", LIST);
+  unsigned char kind[MIRAS_MAX_LAYERS];
+  int i;
+  (void)miras__pattern_read(&s->d, kind);
+  put_whole(&e->value, I32, 4);
+  put_whole(&e->value, (uint64_t)s->d.layers, 8);
+  for (i = 0; i < s->d.layers; i++)
+    put_whole(&e->value, (uint64_t)(s->d.layer[kind[i]].type == MIRAS_LAYER_ATTENTION
+                                      ? a->attention.kv_heads : 0), 4);
+  common_keys(s, "jamba", s->d.layers);
+  key_whole("jamba.context_length", a->attention.window);
+  key_whole("jamba.feed_forward_length", l->mlp.hidden);
+  key_whole("jamba.attention.head_count", a->attention.heads);
+  key_whole("jamba.ssm.conv_kernel", l->mixer.conv_size);
+  key_whole("jamba.ssm.inner_size", l->memory.heads * l->memory.value_dim);
+  key_whole("jamba.ssm.state_size", l->memory.key_dim);
+  key_whole("jamba.ssm.time_step_rank", l->mixer.gate_rank);
+  key_float("jamba.attention.layer_norm_rms_epsilon", s->d.norm_epsilon);
+  if (x->mlp.experts) {
+    key_whole("jamba.expert_count", x->mlp.experts);
+    key_whole("jamba.expert_used_count", x->mlp.experts_per_token);
+  }
+  PUT_ROWS(s, jamba_rows, s->d.layers);
 }
 
 #define A "model.layers.%d.attn."
@@ -539,6 +627,7 @@ static void make_file(const char *name) {
   snprintf(folder, sizeof folder, "tests/data/checkpoints/%s", name);
   open_source(&s, folder);
   if (strncmp(name, "llama", 5) == 0) make_llama(&s);
+  else if (strncmp(name, "jamba", 5) == 0) make_jamba(&s);
   else if (strncmp(name, "rwkv7", 5) == 0) make_rwkv(&s);
   else if (strncmp(name, "mamba2", 6) == 0) make_mamba(&s, "mamba2");
   else if (strncmp(name, "qwen3_next", 10) == 0) make_qwen(&s, "qwen3next");
@@ -546,6 +635,12 @@ static void make_file(const char *name) {
   else if (strcmp(name, "qwen3_5_moe") == 0) make_qwen(&s, "qwen35moe");
   else make_mamba(&s, "mamba");
   close_source(&s);
+}
+
+static uint64_t drawn;
+static unsigned draw(unsigned n) {
+  drawn = hf__hash(drawn + 1);
+  return (unsigned)(drawn >> 33) % n;
 }
 
 /* ---- the same logits ------------------------------------------------------------------------- */
@@ -557,6 +652,19 @@ static void say(miras_model *m, float *logits) {
   for (i = 0; i < TOKENS; i++)
     memcpy(logits + i * VOCAB, miras_session_step(s, (7 * i + 3) % VOCAB), VOCAB * sizeof(float));
   miras_close(s);
+}
+
+/* How far two texts' logits are apart, in deviations of the second's. */
+static double apart(const float *got, const float *want) {
+  double sum = 0, squares = 0, most = 0;
+  int i;
+  for (i = 0; i < TOKENS * VOCAB; i++) {
+    const double e = fabs((double)want[i] - (double)got[i]);
+    sum += (double)want[i], squares += (double)want[i] * (double)want[i];
+    if (!(e <= most)) most = e;
+  }
+  sum /= TOKENS * VOCAB;
+  return most / sqrt(squares / (TOKENS * VOCAB) - sum * sum);
 }
 
 static miras_model *open_file(miras_model_desc *d) {
@@ -572,7 +680,8 @@ static miras_model *open_file(miras_model_desc *d) {
 
 /* Exact: every number is the same. Else -exp(x) in floats is between the two. */
 static const struct { const char *name; int exact; } same[] = {
-  {"llama", 1}, {"llama-tied", 1}, {"rwkv7", 1}, {"mamba", 0}, {"mamba2", 0},
+  {"llama", 1}, {"llama-tied", 1}, {"llama-linear", 1}, {"jamba", 0},
+  {"jamba-plain", 0}, {"rwkv7", 1}, {"mamba", 0}, {"mamba2", 0},
   {"mamba2-unbiased", 0}, {"qwen3_next", 0}, {"qwen3_next-experts", 0}, {"qwen3_5", 0},
   {"qwen3_5_moe", 0}};
 
@@ -584,8 +693,7 @@ static void test_folders(void **state) {
     miras_model_desc d;
     miras_model *m;
     char folder[96], why[256] = "";
-    double sum = 0, squares = 0, most = 0;
-    int i;
+    double most;
     make_file(same[k].name);
     save_file();
     drop_file();
@@ -597,15 +705,82 @@ static void test_folders(void **state) {
       fail_msg("%s: %s", folder, why);
     say(m, want);
     miras_close(m);
-    for (i = 0; i < TOKENS * VOCAB; i++) {
-      const double e = fabs((double)want[i] - (double)got[i]);
-      sum += (double)want[i], squares += (double)want[i] * (double)want[i];
-      if (!(e <= most)) most = e;
-    }
-    sum /= TOKENS * VOCAB;
-    most /= sqrt(squares / (TOKENS * VOCAB) - sum * sum);
+    most = apart(got, want);
     if (!(most <= (same[k].exact ? 0 : 5e-6))) fail_msg("%s: %g apart", same[k].name, most);
   }
+  assert_int_equal(test_live, 0);
+}
+
+/* Scaled angles: yarn's fields; and of Llama 3.1 numbers, from which its fields are found again or
+ * others that give the same. */
+static void test_scaling(void **state) {
+  static const struct { double theta; int size; miras_rope_scaling of; } published[] = {
+    {5e5, 128, {MIRAS_ROPE_SCALING_LLAMA3, 8, 8192, 1, 4, 0}},
+    {5e5, 64, {MIRAS_ROPE_SCALING_LLAMA3, 32, 8192, 1, 4, 0}}};
+  static float by[2048], want[TOKENS * VOCAB], got[TOKENS * VOCAB];
+  miras_rope_scaling s;
+  miras_model_desc d;
+  miras_model *m, *other;
+  char why[256] = "";
+  int n, i;
+  size_t k;
+  (void)state;
+  make_file("llama-yarn");
+  save_file();
+  m = open_file(&d);
+  s = d.layer[2].attention.rope_scaling;
+  assert_true(s.type == MIRAS_ROPE_SCALING_YARN && s.factor <= 4 && s.factor >= 4);
+  assert_true(s.context == 64 && s.low_frequency_factor <= 0.125f);
+  assert_true(s.high_frequency_factor <= 2 && s.high_frequency_factor >= 2);
+  miras_close(m);
+  make_file("llama-far");
+  save_file();
+  drop_file();
+  m = open_file(&d);
+  memset(&d, 0, sizeof d);
+  assert_int_equal(miras_checkpoint_desc(&d, "tests/data/checkpoints/llama-far", NULL, NULL, why,
+                                         sizeof why), MIRAS_OK);
+  other = miras_checkpoint_open(&d, "tests/data/checkpoints/llama-far", NULL, NULL, why,
+                                sizeof why);
+  assert_non_null(other);
+  say(m, got);
+  say(other, want);
+  if (!(apart(got, want) <= 5e-6)) fail_msg("llama-far: %g apart", apart(got, want));
+  miras_close(m);
+  miras_close(other);
+  for (k = 0; k < sizeof published / sizeof published[0]; k++) {
+    for (i = 0; i < published[k].size / 2; i++)
+      by[i] = divisor(&published[k].of, published[k].theta, published[k].size, i);
+    assert_true(gg__scaling_find(&s, published[k].theta, by, published[k].size / 2));
+    assert_memory_equal(&s, &published[k].of, sizeof s);
+  }
+  for (n = 0; n < 3000; n++) {
+    const int size = 2 * (1 + (int)draw(n % 8 ? 32 : 256));
+    const double theta = pow(10, 2 + draw(50) / 10.0);
+    miras_rope_scaling of = {MIRAS_ROPE_SCALING_LLAMA3, 1, 0, 0, 0, 0};
+    of.context = 1 << (6 + draw(14));
+    of.factor = 1 + (float)draw(64) / 2;
+    of.low_frequency_factor = (float)(0.25 * (1 + draw(8)));
+    of.high_frequency_factor = of.low_frequency_factor + (float)(0.5 * (1 + draw(16)));
+    for (i = 0; i < size / 2; i++) by[i] = divisor(&of, theta, size, i);
+    /* a scaling of which no pair is divided by all of the factor is not looked for */
+    if (by[size / 2 - 1] < of.factor && of.factor > 1) continue;
+    if (!gg__scaling_find(&s, theta, by, size / 2))
+      fail_msg("theta %g, %d: factor %g, context %d, %g to %g", theta, size, (double)of.factor,
+               of.context, (double)of.low_frequency_factor, (double)of.high_frequency_factor);
+    for (i = 0; i < size / 2; i++) {
+      const double it = s.type ? (double)divisor(&s, theta, size, i) : 1;
+      assert_true(fabs(it / (double)by[i] - 1) < 1e-5);
+    }
+  }
+  /* numbers of no line */
+  for (i = 0; i < 8; i++) by[i] = (float)(1 + i * i);
+  assert_false(gg__scaling_find(&s, 1e4, by, 8));
+  by[3] = 0.5f;
+  assert_false(gg__scaling_find(&s, 1e4, by, 8));
+  by[3] = (float)NAN;
+  assert_false(gg__scaling_find(&s, 1e4, by, 8));
+  drop_file();
   assert_int_equal(test_live, 0);
 }
 
@@ -631,12 +806,6 @@ static void test_package(void **state) {
 }
 
 /* ---- types of numbers ------------------------------------------------------------------------ */
-
-static uint64_t drawn;
-static unsigned draw(unsigned n) {
-  drawn = hf__hash(drawn + 1);
-  return (unsigned)(drawn >> 33) % n;
-}
 
 /* Bits `from` to from + n of a row of bytes, the least first. */
 static int bits(const unsigned char *p, int from, int n) {
@@ -992,7 +1161,8 @@ static void test_many_keys(void **state) {
 static const struct { const char *key; int type; double value; const char *text, *word; } keys[] = {
   {"general.architecture", -1, 0, NULL, "general.architecture is missing"},
   {"general.architecture", TEXT, 0, "gpt2",
-   "general.architecture is gpt2; known here: llama mamba mamba2 rwkv7 qwen3next qwen35 qwen35moe"},
+   "general.architecture is gpt2; known here: llama mamba mamba2 jamba rwkv7 qwen3next qwen35 "
+   "qwen35moe"},
   {"general.architecture", U32, 0, NULL, "general.architecture is missing"},
   {"general.type", TEXT, 0, "adapter", "general.type is adapter; known here: model"},
   {"general.type", TEXT, 0, "model", NULL},
@@ -1017,9 +1187,16 @@ static const struct { const char *key; int type; double value; const char *text,
   {"llama.rope.dimension_count", U32, 6, NULL, "rope.dimension_count is 6 and 12"},
   {"llama.rope.freq_base", F32, 0, NULL, "rope.freq_base is 0; known here: positive"},
   {"llama.rope.scaling.type", TEXT, 0, "none", NULL},
-  {"llama.rope.scaling.type", TEXT, 0, "linear", "rope.scaling.type is linear; known here: none"},
+  {"llama.rope.scaling.type", TEXT, 0, "linear", "rope.scaling.factor is missing, which it needs"},
+  {"llama.rope.scaling.type", TEXT, 0, "longrope",
+   "rope.scaling.type is longrope; known here: none linear yarn"},
+  {"llama.rope.scaling.factor", F32, 0, NULL, NULL},
   {"llama.rope.scaling.factor", F32, 1, NULL, NULL},
-  {"llama.rope.scaling.factor", F32, 4, NULL, "rope.scaling.factor is 4; known here: 1 0"},
+  {"llama.rope.scaling.factor", F32, 4, NULL, NULL},
+  {"llama.rope.scaling.factor", F32, 0.5, NULL, "rope_scaling.factor is 0.5; it must lie in"},
+  {"llama.rope.scaling.yarn_beta_fast", F32, 16, NULL, "beta_fast is 16, which has no meaning"},
+  {"llama.rope.scaling.attn_factor", F32, 2, NULL, "rope.scaling.attn_factor is 2; known here: 1"},
+  {"llama.rope.scaling.finetuned", BOOL, 1, NULL, NULL},
   {"llama.expert_count", U32, 8, NULL, "expert_count is 8; known here: 0"},
   {"llama.new_field", U32, 8, NULL, "not known here: new_field is 8"},
   {"llama.new_field", TEXT, 0, "a\033b", "not known here: new_field is a?b"},
@@ -1099,7 +1276,7 @@ static const saying said[] = {
   {"blk.1.attn_v.weight", OFF, 32, NULL, "its place is not behind that of the tensor before it"},
   {"blk.1.attn_v.weight", OFF, (uint64_t)-32, NULL, "its place is not behind that of the tensor"},
   {"blk.1.attn_norm.weight", SHAPE, 16, NULL, "its place is not behind that of the tensor before"},
-  {"blk.2.ffn_down.weight", COPY, 0, "rope_freqs.weight", "angles of rotary positions have"},
+  {"blk.2.ffn_down.weight", COPY, 0, "rope_freqs.weight", "angles are divided in another way"},
   {"blk.2.ffn_down.weight", COPY, 0, "blk.7.extra.weight", "blk.7.extra.weight: the model that"}};
 
 static void test_parts(void **state) {
@@ -1301,7 +1478,8 @@ static void test_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_folders), cmocka_unit_test(test_package), cmocka_unit_test(test_types),
+    cmocka_unit_test(test_folders), cmocka_unit_test(test_scaling),
+    cmocka_unit_test(test_package), cmocka_unit_test(test_types),
     cmocka_unit_test(test_weights), cmocka_unit_test(test_metadata),
     cmocka_unit_test(test_many_keys), cmocka_unit_test(test_keys),
     cmocka_unit_test(test_parts), cmocka_unit_test(test_heads), cmocka_unit_test(test_ignored),

@@ -1791,70 +1791,79 @@ static int as_short(float is, double want) {
   return isnan(want) ? isnan(is) : memcmp(&is, &value, sizeof is) == 0;
 }
 
-/* Every number of 2 bytes, every number of a block, every length of a rest. */
+/* Every number of 2 bytes, every whole number with scales of every kind, rows of a brick in parts:
+ * `rows` of them end where memory does. */
+static void check_widen(const miras__kernels *k, const miras__packed *x, size_t row, size_t rows) {
+  const size_t across = x->across, half = across / 2;
+  const unsigned char *q = x->p + miras__brick_head(x->form, across);
+  float *y = place(1, rows * across, 0);
+  k->widen(x->form, y, x->p, across, row, rows);
+  q += row * miras__brick_row(x->form, across);
+  for (size_t i = 0; i < rows; i++, q += miras__brick_row(x->form, across))
+    for (size_t j = 0; j < across; j++) {
+      uint16_t h[2] = {0, 0};
+      double want;
+      memcpy(&h[0], x->form < MIRAS_WEIGHTS_Q8 ? q + 2 * j : x->p + 2 * j, 2);
+      if (x->form == MIRAS_WEIGHTS_Q4) memcpy(&h[1], x->p + 2 * (across + j), 2);
+      want = short_value(x->form == MIRAS_WEIGHTS_BF16 ? x->form : MIRAS_WEIGHTS_F16, h[0]);
+      if (x->form == MIRAS_WEIGHTS_Q8) want *= (signed char)q[j];
+      if (x->form == MIRAS_WEIGHTS_Q4)
+        want = want * (q[j % half] >> (j < half ? 0 : 4) & 15) +
+               short_value(MIRAS_WEIGHTS_F16, h[1]);
+      if (!as_short(y[i * across + j], want))
+        fail_msg("%s, weights %d: row %d, column %d is %a and not %a", k->name, x->form,
+                 (int)(row + i), (int)j, (double)y[i * across + j], want);
+    }
+}
+
 static void test_widen(void **state) {
-  enum { ALL = 65536 };
+  static const size_t sizes[][2] = {{32, 64}, {32, 32}, {16, 64}, {16, 16}};
   (void)state;
   for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
-    unsigned char *x = place_bytes(0, 2 * ALL);
-    float *y = place(1, ALL, 0), few[40];
     if (!inside_usable(k)) continue;
-    for (unsigned i = 0; i < ALL; i++) {
-      const uint16_t h = (uint16_t)i;
-      memcpy(x + 2 * i, &h, sizeof h);
-    }
-    for (int form = MIRAS_WEIGHTS_BF16; form <= MIRAS_WEIGHTS_F16; form++) {
-      k->widen(form, y, x, ALL);
-      for (unsigned i = 0; i < ALL; i++)
-        if (!as_short(y[i], short_value(form, i)))
-          fail_msg("%s, weights %d: %x is %a", k->name, form, i, (double)y[i]);
-      for (size_t n = 0; n <= 37; n++) {
-        memset(few, 0x55, sizeof few);
-        k->widen(form, few, x + 2 * (ALL - n), n);
-        assert_true(memcmp(few, y + ALL - n, n * sizeof *few) == 0);
-        assert_int_equal(((unsigned char *)&few[n])[0], 0x55);
+    for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+      for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        const size_t rows = sizes[s][0], bytes = miras__packed_bytes(form, rows, sizes[s][1]);
+        unsigned char *brick = place_bytes(0, bytes);
+        const miras__packed x = miras__packed_of(brick, form, rows, sizes[s][1]);
+        const size_t head = miras__brick_head(form, x.across);
+        for (unsigned i = 0; i < 65536; i += head ? 64 : 256) {
+          for (unsigned j = 0; j < bytes / 2; j++) {
+            const uint16_t h = (uint16_t)(i + j), least = (uint16_t)(i * 31 + j * 257);
+            if (!head || j < x.across) memcpy(brick + 2 * j, &h, sizeof h);
+            else if (j < head / 2) memcpy(brick + 2 * j, &least, sizeof least);
+            else brick[2 * j] = (unsigned char)(i / 64 + j),
+                 brick[2 * j + 1] = (unsigned char)(j * 7);
+          }
+          check_widen(k, &x, 0, rows);
+        }
+        for (size_t row = 0; row < rows; row++) check_widen(k, &x, row, 1 + row % (rows - row));
       }
-    }
-    for (unsigned i = 0; i < ALL; i += 7) {   /* scales, and a part of the numbers with each */
-      unsigned char *block = place_bytes(2, 34);
-      const uint16_t h = (uint16_t)i;
-      const size_t n = 1 + i % 32;
-      memcpy(block, &h, sizeof h);
-      for (unsigned j = 0; j < 32; j++) block[2 + j] = (unsigned char)(i / 7 * 32 + j);
-      memset(few, 0x55, sizeof few);
-      k->widen(MIRAS_WEIGHTS_Q8, few, block, n);
-      for (size_t j = 0; j < n; j++) {
-        const int q = (signed char)block[2 + j];
-        if (!as_short(few[j], short_value(MIRAS_WEIGHTS_F16, i) * q))
-          fail_msg("%s: scale %x times %d is %a", k->name, i, q, (double)few[j]);
-      }
-      assert_int_equal(((unsigned char *)&few[n])[0], 0x55);
-    }
   }
 }
 
-/* A [M, K] times B of a form: near the sum in double, the bits of the product with B as floats. */
+/* A [M, K] times B of a form: near the sum in double, the bits of the product with B as floats. B
+ * ends where memory does. */
 static void check_widen_times(const miras__kernels *k, int form, int mode, size_t M, size_t N,
                               size_t K) {
-  const size_t ldb = miras__row_bytes(form, N), lda = K + 3, ldc = N + 5;
-  const size_t all = (M - 1) * ldc + N;
-  unsigned char *b = place_bytes(0, K * ldb);
+  const size_t lda = K + 3, ldc = N + 5, all = (M - 1) * ldc + N;
+  unsigned char *b = place_bytes(0, miras__packed_bytes(form, K, N));
   float *a = place(1, (M - 1) * lda + K, 0), *c = place(2, all, 0);
   float *wide = place(3, K * N, 1), *want = place(4, all, 1), *was = place(5, all, 1);
   const uint64_t seed = K * 10000 + N * 10 + M;
-  for (size_t i = 0; i < K; i++) {
-    draw_all(was, N, UNIFORM, seed + i);
-    inside_narrow(form, b + i * ldb, was, N);
-    k->widen(form, wide + i * N, b + i * ldb, N);
-  }
+  const miras__packed packed = miras__packed_of(b, form, K, N);
+  memset(b, 0, miras__packed_bytes(form, K, N));
+  draw_all(wide, K * N, UNIFORM, seed);
+  inside_pack(form, b, K, N, 0, K, 0, N, wide);
+  miras__packed_read(k, &packed, 0, K, 0, N, wide, N, 1);
   draw_all(a, (M - 1) * lda + K, UNIFORM, ~seed);
   draw_all(was, all, UNIFORM, seed + 77);
   memcpy(want, was, all * sizeof *c);
   memcpy(c, was, all * sizeof *c);
   k->gemm(mode, want, ldc, miras__mat(a, lda), miras__mat(wide, N), M, N, K,
           place(6, miras__gemm_room(M, N, K), 1));
-  k->widen_times(form, mode, c, ldc, miras__mat(a, lda), b, ldb, M, N, K);
+  k->widen_times(mode, c, ldc, miras__mat(a, lda), &packed, M, N, K);
   if (!same_bits(c, want, all))
     fail_msg("%s, weights %d, mode %d: %d x %d x %d has other bits than with floats", k->name, form,
              mode, (int)M, (int)N, (int)K);
@@ -1869,56 +1878,9 @@ static void check_widen_times(const miras__kernels *k, int form, int mode, size_
   }
 }
 
-/* The same of B [N, K] turned: whole vectors of columns, or none, and nothing beside them. */
-static void check_turned_times(const miras__kernels *k, int form, int mode, size_t M, size_t N,
-                               size_t K) {
-  const size_t ldb = miras__row_bytes(form, K), lda = K + 3, ldc = N + 5;
-  const size_t all = (M - 1) * ldc + N;
-  unsigned char *b = place_bytes(0, N * ldb);
-  float *a = place(1, (M - 1) * lda + K, 0), *c = place(2, all, 0);
-  float *wide = place(3, N * K, 1), *want = place(4, all, 1), *was = place(5, all, 1);
-  const uint64_t seed = K * 10000 + N * 10 + M;
-  for (size_t j = 0; j < N; j++) {
-    draw_all(wide, K, UNIFORM, seed + j);
-    inside_narrow(form, b + j * ldb, wide, K);
-  }
-  for (size_t j = 0; j < N; j++) k->widen(form, wide + j * K, b + j * ldb, K);
-  draw_all(a, (M - 1) * lda + K, UNIFORM, ~seed);
-  draw_all(was, all, UNIFORM, seed + 77);
-  memcpy(want, was, all * sizeof *c);
-  memcpy(c, was, all * sizeof *c);
-  const size_t n = k->turned_times(form, mode, c, ldc, miras__mat(a, lda), b, ldb, M, N, K);
-  assert_true(n <= N);
-  if (n)
-    k->gemm(mode, want, ldc, miras__mat(a, lda), miras__turned(wide, K), M, n, K,
-            place(6, miras__gemm_room(M, N, K), 1));
-#ifndef __OPTIMIZE_SIZE__
-  if (K % 32 == 0) assert_true(N - n < 32);
-#endif
-  if (!same_bits(c, want, all))
-    fail_msg("%s, weights %d, mode %d: %d x %d x %d turned has other bits than with floats",
-             k->name, form, mode, (int)M, (int)N, (int)K);
-}
-
-static void test_turned_times(void **state) {
-  static const size_t widths[] = { 1, 2, 8, 15, 16, 31, 32, 33, 40, 64, 100 };
-  static const size_t depths[] = { 7, 31, 32, 64, 96, 100, 160 };
-  (void)state;
-  for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
-    const miras__kernels *k = kernels_of(t);
-    if (!inside_usable(k)) continue;
-    for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
-      for (int mode = MIRAS__SET; mode <= MIRAS__ADD; mode++)
-        for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
-          for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
-            for (size_t m = 1; m <= 3; m++)
-              check_turned_times(k, form, mode, m, widths[n], depths[d]);
-  }
-}
-
 static void test_widen_times(void **state) {
-  static const size_t widths[] = { 1, 7, 15, 16, 17, 31, 32, 33, 40, 63, 64, 70, 100, 127, 160 };
-  static const size_t depths[] = { 1, 2, 7, 8, 9, 16, 23, 64, 67 };
+  static const size_t widths[] = { 1, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70, 100, 128 };
+  static const size_t depths[] = { 1, 2, 7, 31, 32, 33, 64, 67 };
   (void)state;
   for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
@@ -1932,8 +1894,72 @@ static void test_widen_times(void **state) {
   }
 }
 
-/* A number that is not finite is none in any form, in Q8 all of its block, wherever in the block
- * and whatever stands beside it; the next block does not see it. */
+/* Products of matrices whose first row is anywhere, of few rows and of many: the bits of floats. */
+static void test_packed_times(void **state) {
+  static const size_t shapes[][5] = {   /* rows of the matrix, the first, M, N, K */
+    {40, 0, 1, 70, 40}, {100, 32, 2, 64, 68}, {100, 33, 1, 65, 67}, {600, 5, 9, 130, 590},
+    {600, 0, 64, 100, 600}, {90, 30, 5, 17, 30}, {64, 63, 3, 64, 1}, {16, 0, 1, 16, 16},
+    {9, 3, 7, 5, 6}, {100, 64, 2, 33, 36}, {100, 64, 4, 16, 16} };
+  const miras__kernels *k = kernels_of(-1);
+  (void)state;
+  for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+      const size_t rows = shapes[i][0], M = shapes[i][2], N = shapes[i][3], K = shapes[i][4];
+      unsigned char *b = place_bytes(0, miras__packed_bytes(form, rows, N));
+      float *wide = place(3, rows * N, 1), *a = place(1, M * K, 0), *c = place(2, M * N, 0);
+      float *want = place(4, M * N, 1), *pack = place(6, miras__gemm_room(M, N, K), 1);
+      miras__packed x = miras__packed_of(b, form, rows, N);
+      memset(b, 0, miras__packed_bytes(form, rows, N));
+      x.row = shapes[i][1], x.wide = place(5, MIRAS__WIDEN, 1);
+      draw_all(wide, rows * N, UNIFORM, i);
+      draw_all(a, M * K, UNIFORM, i + 100);
+      inside_pack(form, b, rows, N, 0, rows, 0, N, wide);
+      miras__packed_read(k, &x, 0, rows, 0, N, wide, N, 1);
+      k->gemm(MIRAS__SET, want, N, miras__mat(a, K), miras__mat(wide + x.row * N, N), M, N, K,
+              pack);
+      miras__packed_times(k, MIRAS__SET, c, N, miras__mat(a, K), &x, M, N, K, pack);
+      if (!same_bits(c, want, M * N))
+        fail_msg("weights %d, shape %d: other bits than with floats", form, (int)i);
+    }
+}
+
+/* Parts that are written one after the other make the matrix that the whole makes, if no block is
+ * cut; numbers on a grid of steps come back as they were, whatever blocks are cut. */
+static void test_packed_parts(void **state) {
+  enum { ROWS = 100, COLS = 70 };
+  const miras__kernels *k = kernels_of(-1);
+  static float x[ROWS * COLS], y[ROWS * COLS], part[ROWS * COLS];
+  (void)state;
+  for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int cut = 0; cut < 2; cut++) {
+      const size_t bytes = miras__packed_bytes(form, ROWS, COLS), at = cut ? 41 : 64;
+      unsigned char *whole = place_bytes(0, bytes), *parts = place_bytes(1, bytes);
+      const miras__packed p = miras__packed_of(parts, form, ROWS, COLS);
+      draw_all(x, ROWS * COLS, UNIFORM, 5);
+      for (size_t i = 0; i < ROWS * COLS && cut; i++)
+        x[i] = 0.25f * (float)((int)(15 * i * i + i) % 16 - 8) + (form == MIRAS_WEIGHTS_Q4);
+      for (size_t j = 0; j < COLS && cut; j++)     /* the ends of the grid, in every block */
+        for (size_t i = 0; i < ROWS; i += 2)
+          if (form == MIRAS_WEIGHTS_Q8) x[i * COLS + j] = i % 4 ? 31.75f : 0.25f;
+          else if (form == MIRAS_WEIGHTS_Q4) x[i * COLS + j] = i % 4 ? -1.0f : 2.75f;
+      memset(whole, 0, bytes);
+      memset(parts, 0, bytes);
+      inside_pack(form, whole, ROWS, COLS, 0, ROWS, 0, COLS, x);
+      for (size_t j = 0; j < COLS; j += 23) {
+        const size_t n = COLS - j < 23 ? COLS - j : 23;
+        for (size_t i = 0; i < ROWS; i++) memcpy(part + i * n, x + i * COLS + j, n * sizeof *x);
+        inside_pack(form, parts, ROWS, COLS, at, ROWS - at, j, n, part + at * n);
+        inside_pack(form, parts, ROWS, COLS, 0, at, j, n, part);
+        inside_pack(form, parts, ROWS, COLS, 7, 0, j, n, part);
+      }
+      if (!cut) assert_memory_equal(whole, parts, bytes);
+      miras__packed_read(k, &p, 0, ROWS, 0, COLS, y, COLS, 1);
+      if (cut && form != MIRAS_WEIGHTS_BF16) assert_true(same_bits(x, y, ROWS * COLS));
+    }
+}
+
+/* A number that is not finite is none in any form, in q8 and q4 all of its block, wherever in the
+ * block and whatever stands beside it; the next block does not see it. */
 static void test_narrow(void **state) {
   static const uint32_t bad[] = { 0x7f800001, 0x7fc00000, 0x7fffffff, 0xff800001, 0xffffffff,
                                   0x7f800000, 0xff800000 };
@@ -1942,21 +1968,70 @@ static void test_narrow(void **state) {
   for (int form = MIRAS_WEIGHTS_BF16; form < MIRAS_WEIGHTS_COUNT; form++)
     for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
       for (size_t at = 0; at < 37; at++) {
-        const size_t block = at / 32 * 32;
+        const size_t block = at / 32 * 32, bytes = miras__packed_bytes(form, 37, 1);
         float x[37], y[37];
-        unsigned char *to = place_bytes(0, miras__row_bytes(form, 37));
+        unsigned char *to = place_bytes(0, bytes);
+        const miras__packed p = miras__packed_of(to, form, 37, 1);
+        memset(to, 0, bytes);
         for (size_t i = 0; i < 37; i++) x[i] = i % 3 ? 1.0f : -50.0f;
         memcpy(&x[at], &bad[b], sizeof x[at]);
-        inside_narrow(form, to, x, 37);
-        k->widen(form, y, to, 37);
+        inside_pack(form, to, 37, 1, 0, 37, 0, 1, x);
+        miras__packed_read(k, &p, 0, 37, 0, 1, y, 1, 1);
         for (size_t i = 0; i < 37; i++) {
-          const int seen = form == MIRAS_WEIGHTS_Q8 ? i / 32 * 32 == block : i == at;
+          const int seen = form >= MIRAS_WEIGHTS_Q8 ? i / 32 * 32 == block : i == at;
           if (seen == (isfinite(y[i]) != 0))
             fail_msg("weights %d: %x at %d is %a at %d", form, (unsigned)bad[b], (int)at,
                      (double)y[i], (int)i);
-          if (i == at && form != MIRAS_WEIGHTS_Q8) assert_int_equal(isnan(y[i]), b < 5);
+          if (i == at && form < MIRAS_WEIGHTS_Q8) assert_int_equal(isnan(y[i]), b < 5);
         }
       }
+}
+
+/* Rounding is no further off than half a step, of q4 in the mean of squares, and q4 of what other
+ * people's files have as q4_0 or q4_1 is exact. */
+static void test_narrow_steps(void **state) {
+  enum { ROWS = 96, COLS = 64 };
+  const miras__kernels *k = kernels_of(-1);
+  static float x[ROWS * COLS], y[ROWS * COLS];
+  (void)state;
+  for (int form = MIRAS_WEIGHTS_Q8; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int kind = 0; kind < 3; kind++) {
+      const size_t bytes = miras__packed_bytes(form, ROWS, COLS);
+      unsigned char *to = place_bytes(0, bytes);
+      const miras__packed p = miras__packed_of(to, form, ROWS, COLS);
+      memset(to, 0, bytes);
+      draw_all(x, ROWS * COLS, UNIFORM, (uint64_t)(form * 10 + kind));
+      for (size_t j = 0; j < COLS; j++)
+        for (size_t i = 0; kind && i < ROWS; i++) {
+          const unsigned half = 0x2123 + (unsigned)(j * 37 + i / 32);
+          const float d = (float)short_value(MIRAS_WEIGHTS_F16, half);
+          int q = (int)((i * 7 + j * 11) % 15);
+          if (i % 32 == 5) q = kind == 1 ? 0 : 15;   /* q4_0: -8 is there; q4_1: both ends are   */
+          if (kind == 2 && i % 32 == 9) q = 0;
+          x[i * COLS + j] = kind == 1 ? (j % 2 ? -d : d) * (float)(q - 8) : d * (float)q - 0.5f;
+        }
+      inside_pack(form, to, ROWS, COLS, 0, ROWS, 0, COLS, x);
+      miras__packed_read(k, &p, 0, ROWS, 0, COLS, y, COLS, 1);
+      for (size_t j = 0; j < COLS; j++)
+        for (size_t b = 0; b < ROWS; b += 32) {
+          float least = x[b * COLS + j], most = least, step;
+          for (size_t i = b; i < b + 32; i++) {
+            least = x[i * COLS + j] < least ? x[i * COLS + j] : least;
+            most = x[i * COLS + j] > most ? x[i * COLS + j] : most;
+          }
+          step = form == MIRAS_WEIGHTS_Q8 ? (-least > most ? -least : most) / 127
+                                          : (most - least) / 15;
+          double sum = 0, may = 0.51 * (double)step + 2e-3;
+          for (size_t i = b; i < b + 32; i++) {
+            const double off = fabs((double)y[i * COLS + j] - (double)x[i * COLS + j]);
+            sum += off * off;
+            if (form == MIRAS_WEIGHTS_Q8 ? off > may : kind && off > 0)
+              fail_msg("weights %d, kind %d: %g becomes %g", form, kind, (double)x[i * COLS + j],
+                       (double)y[i * COLS + j]);
+          }
+          assert_true(sum <= 32 * may * may);
+        }
+    }
 }
 
 static void test_dispatch(void **state) {
@@ -1990,7 +2065,8 @@ int main(void) {
     cmocka_unit_test(test_gemm_rows),
     cmocka_unit_test(test_narrow),
     cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
-    cmocka_unit_test(test_turned_times),
+    cmocka_unit_test(test_packed_times),  cmocka_unit_test(test_packed_parts),
+    cmocka_unit_test(test_narrow_steps),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
     cmocka_unit_test(test_absorb),        cmocka_unit_test(test_scan),
     cmocka_unit_test(test_meeting),

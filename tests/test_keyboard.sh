@@ -46,6 +46,42 @@ printf 'Kilo zivo ba. Talu zivo\nda zivo ba talu\n' >lines
   cmp -s once.state made-up-1.state && wrong "type: nothing was learned"
   grep -q 'zi\[vo\]\|\[zivo\]\|z\[ivo\]' once || wrong "type: a word typed before is not offered"
 
+  # What was learned is shown, merged and forgotten: to the byte as if it had never been typed.
+  for name in all without first; do cp made-up-2.state $name.state; done
+  for name in all without first; do cp made-up-2.state.words $name.state.words; done
+  printf 'Kilo zivo.\nMy secret is out.\nda zivo talu\nso secret\n' >told
+  grep -v secret told >open
+  "$program" type --state all.state $models <told >said || wrong "lines: exit status $?"
+  "$program" type --state without.state $models <open >said
+  head -n 1 told | "$program" type --state first.state $models >said
+  sed 1d told | "$program" type --state rest.state $models >said
+  cmp -s all.state without.state && wrong "lines: a line changes nothing"
+  "$program" show --state all.state >said && grep -q '^   2  My secret is out.$' said ||
+    wrong "show: $(cat said)"
+  "$program" show zivo --state all.state | grep -q '^result lines=4 shown=2$' || wrong "show zivo"
+  cp first.state both.state && cp first.state.words both.state.words
+  for name in start start.words lines; do cp first.state.$name both.state.$name; done
+  "$program" merge rest.state --state both.state $models >said || wrong "merge: exit status $?"
+  cmp -s both.state all.state || wrong "merge: not what typing it all makes"
+  cmp -s both.state.lines told || wrong "merge: other lines"
+  "$program" delete secret --state all.state $models >said || wrong "delete: exit status $?"
+  grep -q '^result deleted=2 lines=2$' said || wrong "delete: $(cat said)"
+  "$program" delete 4 2 --state both.state $models >said || wrong "delete 4 2: exit status $?"
+  for name in all both; do
+    cmp -s $name.state without.state || wrong "delete: $name is not as if it had never been"
+    cmp -s $name.state.lines without.state.lines || wrong "delete: lines of $name"
+    sort $name.state.words >$name.words
+    sort without.state.words | cmp -s - $name.words || wrong "delete: words of $name"
+    grep -q secret $name.state* && wrong "delete: $name still holds it"
+  done
+  rm rest.state                                # whoever takes his state away begins anew
+  tail -n 1 told | "$program" type --state rest.state $models >said
+  [ "$(wc -l <rest.state.lines)" = 1 ] || wrong "type: lines of a state that is gone are kept"
+  "$program" delete 9 --state all.state $models 2>errors && wrong "delete: a line that is not there"
+  cp rest.state all.state
+  "$program" delete 1 --state all.state $models 2>errors && wrong "delete: of another's state"
+  grep -q 'learned something else' errors || wrong "delete: $(cat errors)"
+
   # Words of any script, whose letters have several bytes.
   word='\321\200\320\270\320\262\320\265\321\202'
   printf "\320\237$word, \320\277$word\nyes \320\237$word \320\277$word\n" |

@@ -85,7 +85,7 @@ train some --from out/y --out out/u --resume; expect 0 'wrote' $?
 cmp -s out/t out/u || say 'resumed, a model that is trained on ends elsewhere'
 
 # Shorter weights: the file is shorter, a float's numbers are the shorter's, and so is what it says.
-for form in bf16 f16 q8; do
+for form in bf16 f16 q8 q4; do
   "$lm" convert out/y --weights $form --out out/v >log 2>&1; expect 0 'wrote out/v' $?
   "$lm" convert out/v --weights float --out out/w >log 2>&1; expect 0 'wrote out/w' $?
   [ "$(wc -c <out/v)" -lt "$(wc -c <out/y)" ] || say "$form takes as many bytes as float"
@@ -93,8 +93,8 @@ for form in bf16 f16 q8; do
   cmp -s said same || say "$form writes otherwise than its numbers as floats"
   "$lm" eval out/v some --weights $form >log 2>&1; expect 0 'windows of 8' $?
 done
-"$lm" convert out/y --weights q4 --out out/v >log 2>&1
-expect 2 'it must be float, bf16, f16 or q8' $?
+"$lm" convert out/y --weights q3 --out out/v >log 2>&1
+expect 2 'it must be float, bf16, f16, q8 or q4' $?
 "$lm" convert out/y --out out/y >log 2>&1; expect 2 'out/y, which is read from' $?
 
 # Nothing that is written takes the place of what is read, by whatever name; the model goes on in

@@ -26,6 +26,17 @@ at_most bytes_per_character 131072
 [ "$(grep -c '<path class="line' npc.svg)" -ge 9 ] && tail -n 1 npc.svg | grep -q '^</svg>$' ||
   say 'npc.svg is not whole'
 
+# Companions that are praised and scolded: the same twice; the memory is ahead where a wish takes
+# how somebody has been playing, and the table is not held back where it is its own.
+"$npc" --praise --synthetic --seed 2 >log 2>err || say "--praise: status $?: $(cat err)"
+"$npc" --praise --synthetic --seed 2 2>err | cmp -s - log || say '--praise is not the same twice'
+part() { tail -n 1 log | sed "s/.* $1=\([^ ]*\).*/\1/" | cut -d / -f "$2"; }
+more() { awk -v x="$2" -v y="$3" 'BEGIN { exit !(x > y + 5) }' || say "$1: $2 is not above $3"; }
+more 'praise, style' "$(part style_now 4)" "$(part style_now 1)"
+more 'praise, style, late' "$(part style_late 4)" "$(part style_late 1)"
+more 'praise, habits' "$(part habit_now 1)" 90
+more 'praise, drawn' "$(part style_now 3)" 60
+
 printf 'no wad at all, by far' >x.wad
 "$npc" x.wad x.wad >log 2>err && say 'a damaged WAD was taken'
 grep -q 'x.wad is no WAD' err || say "of a damaged WAD: $(cat err)"

@@ -87,6 +87,25 @@ static void memory_learn(work *w) {
     miras_memory_learn(w->memory, &e) != (writes && steps == 1 ? MIRAS_OK : MIRAS_ERR_DESC);
 }
 
+static void memory_ledger(work *w) {
+  float key[64] = {1, 2, 3}, value[64] = {1}, out[64], weights[64], trace[2];
+  const int writes = miras_memory_can_write(w->memory, NULL, 0);
+  miras_ledger *l = miras_ledger_open(w->memory, 2, NULL, NULL, 0);
+  unsigned char gone[2] = {1, 0};
+  char why[256];
+  int i;
+  w->wrong |= !l != !writes;
+  for (i = 0; l && i < 4; i++)
+    w->wrong |= miras_ledger_write(l, key, value, 0, NULL) != MIRAS_OK;
+  if (l) (void)miras_ledger_explain(l, key, weights, out, why, sizeof why);
+  if (l) w->wrong |= miras_ledger_forget(l, gone) != MIRAS_OK;
+  if (!miras_memory_trace_size(w->memory, why, sizeof why))
+    w->wrong |= miras_memory_reward(w->memory, trace, 0, key, value, 1) != MIRAS_ERR_DESC;
+  (void)miras_memory_merge(w->memory, miras_memory_state(w->memory, NULL),
+                           miras_memory_state(w->memory, NULL), why, sizeof why);
+  miras_close(l);
+}
+
 static void memory_file(work *w) {
   w->saved = miras_save_to(w->memory, w->bytes, BYTES);
   w->wrong |=
@@ -312,7 +331,7 @@ static size_t depth(const step *s, work *w) {
 
 static const step memory_steps[] = {
   {"memory_open", memory_open}, {"write, read, step", memory_step},
-  {"learn", memory_learn},
+  {"learn", memory_learn}, {"ledger, reward, merge", memory_ledger},
   {"memory_save_to, _load_from", memory_file}, {"memory_save, _load", memory_path},
   {"memory_init, forward, backward", memory_init}};
 static const step model_steps[] = {

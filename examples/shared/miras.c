@@ -22,5 +22,5 @@ FITS(memory_event, sizeof(miras_memory_event) == 8 * sizeof(void *));
 FITS(row, sizeof(miras_row) == 5 * sizeof(int));
 FITS(batch, sizeof(miras_batch) == 2 * sizeof(int) + 10 * sizeof(void *));
 FITS(adamw, sizeof(miras_adamw_options) == 5 * sizeof(float));
-FITS(trainer, sizeof(miras_trainer_desc) <= 32);
+FITS(trainer, sizeof(miras_trainer_desc) <= 40);
 FITS(result, sizeof(miras_result) == sizeof(int) && sizeof(miras_preset) == sizeof(int));

@@ -419,7 +419,7 @@ internal static unsafe class Native {
     public float* outputs, hidden, losses;
   }
   internal struct Room {
-    public int batch, context, carried; public ulong limit; public void* parallel;
+    public int batch, context, carried; public ulong limit; public void* parallel, only;
   }
   internal struct AdamW { public float beta1, beta2, epsilon, weight_decay, clip; }
 

@@ -103,7 +103,8 @@ class Model(Held):
         """The model in a file of examples/lm.c or `save`, with its vocabulary; or in a folder as
         Hugging Face has them (config.json and safetensors), or one such file.
 
-        weights: float, bf16, f16 or q8, how matrices are held. limit: set one for files of others.
+        weights: float, bf16, f16, q8 or q4, how matrices are held. limit: set one for files of
+        others.
         Of models of others, window: tokens that attention sees at most, 0: what the model says;
         ignore: fields of config.json that count as not there. Fields of a file of one's own:
         adapt__learning_rate and others of adapt, and memory__reset_every."""

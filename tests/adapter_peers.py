@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""adapter_peers.py PROGRAM: adapters beside peft and transformers, with the random weights of
+tests/data/checkpoints; PROGRAM is tests/adapter_peer.c. Logits with an adapter that peft has
+written, gradients of its A and B over bases in float, bf16 and q8 (which torch holds as floats of
+the same numbers), and peft's own logits with what is written back.
+    pip install torch transformers peft safetensors numpy
+    cc -O2 tests/adapter_peer.c -o adapter_peer -lm && python3 tests/adapter_peers.py ./adapter_peer
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.numpy import load_file
+from transformers import AutoModelForCausalLM
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = [   # folder, modules, whether weights are times a factor on the way in
+    ("llama", ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], False),
+    ("mamba2", ["in_proj"], False),      # peft refuses out_proj of Mamba's
+    ("mamba", ["in_proj", "x_proj"], False),
+    ("falcon_h1", ["q_proj", "v_proj", "o_proj", "down_proj"], True),
+    ("falcon_h1", ["in_proj"], True),
+    ("qwen3_5", ["q_proj", "v_proj", "in_proj_qkv", "in_proj_z", "out_proj", "up_proj"], False),
+]
+
+
+def narrowed(w, form):
+    """A matrix as it is held: rounded to bf16, or in blocks of 32 along the sum."""
+    if form == 1:
+        return w.to(torch.bfloat16).float()
+    out, n = w.shape
+    x = torch.nn.functional.pad(w, (0, -n % 32)).reshape(out, -1, 32)
+    scale = (x.abs().amax(2, keepdim=True) / 127).half().float()
+    q = torch.where(scale > 0, torch.round(x / scale), x * 0).clamp(-127, 127)
+    return (q * scale).reshape(out, -1)[:, :n].contiguous()
+
+
+def off(a, b):
+    return float(np.linalg.norm(a - b) / (np.linalg.norm(b) + 1e-30))
+
+
+def main(program):
+    worst = 0.0
+    for name, modules, factors in CASES:
+        folder = os.path.join(HERE, "data", "checkpoints", name)
+        tokens = [int(x) for x in open(os.path.join(folder, "tokens.txt")).read().split()]
+        with tempfile.TemporaryDirectory() as room:
+            torch.manual_seed(1)
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+            peft = get_peft_model(model, LoraConfig(r=3, lora_alpha=7, target_modules=modules))
+            for key, x in peft.named_parameters():
+                if "lora_B" in key:
+                    torch.nn.init.normal_(x, std=0.1)
+            peft.save_pretrained(os.path.join(room, "adapter"))
+            base = {k: x.detach().clone() for k, x in peft.named_parameters() if "lora_" not in k}
+            for form in (0, 1, 3):
+                if factors and form:
+                    continue     # what is rounded is times the factor
+                for key, x in peft.named_parameters():
+                    if "lora_" in key:
+                        x.grad = None
+                    elif form and x.dim() == 2 and key.endswith("weight"):
+                        x.data = narrowed(base[key], form)
+                    else:
+                        x.data = base[key].clone()
+                out = os.path.join(room, f"out{form}")
+                os.makedirs(out + ".peft"), os.makedirs(out + ".grads")
+                subprocess.run([program, folder, os.path.join(room, "adapter"), str(form), out] +
+                               [str(t) for t in tokens], check=True)
+                ids = torch.tensor([tokens])
+                logits = peft(ids).logits[0]
+                loss = torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:])
+                for x in peft.parameters():
+                    x.requires_grad_(x.requires_grad)
+                loss.backward()
+                ours = np.fromfile(out + ".f32", np.float32)
+                far = off(ours[:-1].reshape(len(tokens), -1), logits.detach().numpy())
+                grads = load_file(os.path.join(out + ".grads", "adapter_model.safetensors"))
+                most, where = 0.0, ""
+                for key, x in peft.named_parameters():
+                    if x.grad is None or "lora_" not in key:
+                        continue
+                    short = key.replace(".default", "")
+                    g, want = grads[short], x.grad.numpy()
+                    if g.shape != want.shape and "lora_A" in key:     # parts, each with its own A
+                        g = g.reshape(-1, *want.shape).sum(0)
+                    elif g.shape != want.shape:
+                        g = g.reshape(want.shape[0], -1, want.shape[1]).sum(1)
+                    if factors:
+                        g = g * (want * g).sum() / ((g * g).sum() + 1e-30)
+                    if off(g, want) > most:
+                        most, where = off(g, want), short
+                print(f"{name}, weights {form}: logits {far:.1e}, gradients {most:.1e} ({where})")
+                worst = max(worst, far if form < 3 else far / 30, most if form < 3 else most / 30)
+            again = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+            again = PeftModel.from_pretrained(again, os.path.join(room, "out0.peft"))
+            far = off(again(ids).logits[0].detach().numpy(),
+                      np.fromfile(os.path.join(room, "out0.f32"), np.float32)[:-1]
+                      .reshape(len(tokens), -1))
+            print(f"{name}, written and loaded by peft: logits {far:.1e}")
+            worst = max(worst, far)
+    return worst > 1e-4
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

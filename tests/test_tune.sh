@@ -1,0 +1,111 @@
+#!/bin/sh
+# test_tune.sh TUNE RUN: what examples/tune.c trains beside a model, the program RUN reads. Run
+# where miras.h lies.
+#   cc -O2 examples/tune.c -o tune -lm -lpthread && cc -O2 examples/run.c -o run -lm -lpthread
+#   sh tests/test_tune.sh ./tune ./run
+set -u
+LC_ALL=C
+export LC_ALL
+case $1 in /*) tune=$1 ;; *) tune=$PWD/$1 ;; esac
+case $2 in /*) run=$2 ;; *) run=$PWD/$2 ;; esac
+top=$PWD
+models=$top/tests/data/checkpoints
+folder=$(mktemp -d "${TMPDIR:-/tmp}/miras_tune.XXXXXX") || exit 2
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 2
+bad=0
+
+say() { echo "test_tune.sh: $*"; bad=1; }
+expect() {   # status, words, got
+  [ "$3" = "$1" ] || say "status $3 and not $1: $(cat log)"
+  [ -z "$2" ] || grep -q -e "$2" log || say "no \"$2\" in: $(cat log)"
+}
+same() { cmp -s "$1" "$2" || say "$3: $1 and $2 differ"; }
+score() { "$run" "$@" --file text --score 2>log | cut -d ' ' -f 1 || say "$(cat log)"; }
+less() { awk "BEGIN { exit !($1 < $2) }" || say "$3: $1 is not below $2"; }
+
+# A vocabulary of 48 tokens, as the models have, and a text by it.
+awk 'BEGIN { s = " etaoinshrdlucmfwypvbgkqjxz.,ETAOINSHRDLUCMFWYPVB"
+             for (i = 1; i <= 47; i++) printf "%d \x27%s\x27 1\n", i, substr(s, i, 1) }' >vocab
+awk 'BEGIN { srand(1)
+             n = split("the cat sat on a mat and then it ran to its house near the mill", w, " ")
+             for (i = 0; i < 1500; i++) printf "%s ", w[int(n * rand()) + 1] }' >text
+usual="--vocab vocab --steps 24 --batch 4 --context 32 --rate 0.01 --seed 3"
+
+# Adapters, in PEFT's form and as a file, over floats and over q8; what they say afterwards.
+before=$(score "$models/llama" --vocab vocab)
+"$tune" "$models/llama" text $usual --adapter 4 --out mine >log 2>&1 || say "$(cat log)"
+grep -q "in PEFT's form" log || say "$(cat log)"
+less "$(score "$models/llama" --vocab vocab --adapter mine)" "0.8 * $before" 'adapters'
+"$tune" "$models/llama" text $usual --adapter 4 --out mine.safetensors >log2 2>&1
+"$run" "$models/llama" --vocab vocab --adapter mine --prompt the --tokens 40 >got 2>log
+"$run" "$models/llama" --vocab vocab --adapter mine.safetensors --prompt the --tokens 40 >want 2>log
+same got want 'both forms'
+"$tune" "$models/llama" text $usual --threads 3 --adapter 4 --out again.safetensors >log 2>&1
+same mine.safetensors again.safetensors 'three threads'
+"$tune" "$models/llama" text $usual --weights q8 --adapter 4 --dropout 0.1 --out short >log 2>&1 ||
+  say "$(cat log)"
+less "$(score "$models/llama" --vocab vocab --weights q8 --adapter short)" "0.8 * $before" 'q8'
+"$tune" "$models/llama" text $usual --targets '*.q.weight,*.v.weight' --adapter 2 --out few \
+  >log 2>&1 || say "$(cat log)"
+[ "$(grep -c '_proj"' few/adapter_config.json)" = 6 ] || say "$(cat few/adapter_config.json)"
+
+# A run that was ended goes on to the same bits.
+"$tune" "$models/llama" text $usual --stop 9 --adapter 4 --out half --checkpoint point >log 2>&1
+expect 0 'ended behind step 9' $?
+"$tune" "$models/llama" text $usual --adapter 4 --out on.safetensors --checkpoint point >log 2>&1
+grep -q '^on from step 9$' log || say "$(cat log)"
+same mine.safetensors on.safetensors 'on from a checkpoint'
+"$tune" "$models/llama" text $usual --state --adapter 4 --out no --checkpoint point >log 2>&1
+expect 1 'matches no parameter' $?
+"$tune" "$models/llama" text $usual --adapter 3 --out no --checkpoint point >log 2>&1
+expect 1 'adapter.rank' $?
+
+# States: of memories, over q8 as well.
+for name in gated_deltanet mamba2 rwkv7; do
+  before=$(score "$models/$name" --vocab vocab --weights q8)
+  "$tune" "$models/$name" text $usual --weights q8 --state --rate 0.05 --out state >log 2>&1 ||
+    say "$(cat log)"
+  less "$(score "$models/$name" --vocab vocab --weights q8 --state state)" "$before" "$name"
+done
+
+# Talks: of a model whose template is named; answers alone are learned.
+for i in 1 2 3 4 5 6 7 8; do
+  printf '{"id": %d, "messages": [{"role": "user", "content": "the cat"}, ' "$i"
+  printf '{"role": "assistant", "content": " sat on\\u0020the mat"}]}\n'
+done >talks.jsonl
+"$tune" "$models/llama" talks.jsonl $usual --template rwkv --adapter 4 --out talk >log 2>&1
+expect 1 'rwkv\|no token\|line 1' $?
+sed "s/'Y'/'\\\\n'/; s/'W'/':'/" vocab >vocab2
+"$tune" "$models/llama" talks.jsonl $usual --vocab vocab2 --template rwkv --adapter 4 --out talk \
+  >log 2>&1
+expect 0 '8 of 8 talks are longer' $?
+"$tune" "$models/llama" talks.jsonl $usual --vocab vocab2 --template rwkv --adapter 4 --out talk \
+  --context 64 >log 2>&1
+expect 0 'held out: 17 tokens' $?
+echo '{"messages": [{"role": "cat", "content": "a"}]}' >wrong.jsonl
+"$tune" "$models/llama" wrong.jsonl $usual --vocab vocab2 --template rwkv --adapter 4 --out talk \
+  >log 2>&1
+expect 1 'role is cat' $?
+
+# What does not fit, or is wrong.
+"$tune" "$models/llama" text $usual --memory 400000 --adapter 4 --out small >log 2>&1
+expect 1 'the model takes' $?
+"$tune" "$models/llama" text $usual --memory 900000 --adapter 4 --out small >log 2>&1
+expect 0 'batch 1\|batch 2' $?
+"$tune" "$models/llama" text $usual --out none >log 2>&1
+expect 2 '--adapter N or --state' $?
+"$tune" "$models/llama" text $usual --state --out none >log 2>&1
+expect 1 'matches no parameter' $?
+"$tune" "$models/llama" text $usual --adapter 4 --targets '*.no' --out none >log 2>&1
+expect 1 'matches no matrix' $?
+"$run" "$models/mamba2" --vocab vocab --adapter mine --prompt the >log 2>&1
+expect 1 'lora_A' $?
+head -c 1000 mine.safetensors >damaged.safetensors
+"$run" "$models/llama" --vocab vocab --adapter damaged.safetensors --prompt the >log 2>&1
+expect 1 'damaged.safetensors' $?
+sed 's/"use_rslora": false/"use_dora": true/' mine/adapter_config.json >config
+mkdir dora && cp mine/adapter_model.safetensors dora && cp config dora/adapter_config.json
+"$run" "$models/llama" --vocab vocab --adapter dora --prompt the >log 2>&1
+expect 1 'use_dora is true' $?
+exit $bad
