@@ -10023,7 +10023,7 @@ MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras
 typedef struct miras__fast_rope {
   float *angles;
   bf16 *x;
-  double base;
+  double slower;                     /* logarithm: a pair than the one before, the first by 1     */
   unsigned tokens, turn, period, ldx, heads, n, way;
   size_t items;
   int back;
@@ -10035,7 +10035,7 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_angles(const __grid_constant__ miras__f
   double turns;                      /* what is left of whole ones is exact enough for a float    */
   if (item >= a.items) return;
   turns = (double)(a.period ? t % a.period : t) * 0.15915494309189535 *
-          exp(log(a.base) * (-2.0 * (double)i / (double)a.turn));
+          exp(a.slower * (double)i);
   turns -= rint(turns);
 #ifdef __CUDACC__
   a.angles[(size_t)t * a.turn + i] = cospif((float)(2 * turns));
@@ -11381,6 +11381,9 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
     return miras__say(why, n, "the fast tier reads tokens and says the next one, nothing else"), 0;
   if (m->desc.weights)
     return miras__say(why, n, "weights are not float; the fast tier makes its own copies"), 0;
+  if (m->desc.adapter.rank)
+    return miras__say(why, n, "adapter.rank is %d; the fast tier takes 0: it has none",
+                      m->desc.adapter.rank), 0;
   if (m->width % 8)
     return miras__say(why, n, "width is %u; for the fast tier it is a multiple of 8",
                       (unsigned)m->width), 0;
@@ -11807,7 +11810,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   const miras__program *p = a->p;
   const miras__param *w = &p->param[o->param];
   const size_t width = p->width, ldw = miras__fast_width(a->f);
-  const int drop = o->in[2] && miras__fast_drops(a->f);
+  const int drop = p->drops && miras__fast_drops(a->f);
   const miras__bf16 *const u = miras__fast_x(a, o->in[1], 0);
   const unsigned ldu = miras__fast_ldx(a, o->in[1]);
   const size_t ld = w->rows ? miras__fast_matrix_ld(p, o) : 0;
@@ -11962,9 +11965,12 @@ static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o
 static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
   const miras__rope *r = &a->p->mixer.rope;
   miras_fast::miras__fast_rope x;
+  double by;                         /* what a position turns the second pair by                  */
   memset((void *)&x, 0, sizeof x);
   x.angles = miras__fast_floats(a, o->out);
-  x.base = r->base, x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
+  memcpy(&by, r->turns + MIRAS__TILE * r->turn + sizeof by / sizeof(float), sizeof by);
+  x.slower = log(by);
+  x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
   x.items = (size_t)a->f->length * r->turn / 2;
   miras__fast_rows(a->f, miras_fast::miras__run_fast_angles, x.items, x);
 }

@@ -191,8 +191,8 @@ static void rope_in_double(const bench *b, const miras__op *o, const numbers *x,
   switch (o->what) {
     case MIRAS__OP_ANGLES:
       for (i = 0; i < m->rope.turn / 2; i++) {
-        const double angle = (double)(m->rope.period ? t % T % m->rope.period : t % T) *
-                             pow(m->rope.base, -2.0 * (double)i / (double)m->rope.turn);
+        const size_t at = m->rope.period ? t % T % m->rope.period : t % T;
+        const double angle = miras__angle(&m->rope, i, at);
         if (t < T) y[i] = cos(angle), y[m->rope.turn / 2 + i] = sin(angle);
       }
       break;
