@@ -17,6 +17,10 @@
        #define MIRAS_CUDA_IMPLEMENTATION
        #include "miras_cuda.cuh"
 
+   What is told from here on is the reference tier. MIRAS_CUDA_FAST adds a fast one, for training
+   some models in bfloat16, which has a part of its own below; MIRAS_CUDA_NO_REFERENCE leaves this
+   one out.
+
    A memory begins on the host, where it is made, read from a file, or set. Its device half lies in
    memory that the caller gives; all calls are queued in the caller's stream and allocate nothing.
    Those between _init and _copy wait for nothing and may be captured in a graph; these two wait
@@ -9238,9 +9242,6 @@ __device__ static inline void miras__get8(float x[8], const float *p) {
   x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
   x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
 }
-__device__ static inline void miras__put8(float *p, const float x[8]) {
-  for (int i = 0; i < 8; i++) p[i] = x[i];
-}
 
 __device__ static inline float miras__logistic(float x) { return 1 / (1 + expf(-x)); }
 __device__ static inline float miras__softened(float x) {   /* log(1 + exp x) */
@@ -9728,15 +9729,14 @@ enum {
   MIRAS__MAP_F,                      /* y = f(x)                                                  */
   MIRAS__MAP_F_BACK,                 /* y = d f'(x)                                               */
   MIRAS__MAP_SQUASH_BACK,            /* y = d times the slope where f made x: of tanh, sigmoid    */
-  MIRAS__MAP_SKIP,                   /* y = x + w u, w of columns or (per > 0) of `per` of them   */
-  MIRAS__MAP_WIDE                    /* y = from, of floats                                       */
+  MIRAS__MAP_SKIP                    /* y = x + w u, w of columns or (per > 0) of `per` of them   */
 };
 typedef struct miras__fast_map {
   const bf16 *x, *u, *d;
   bf16 *y, *z;
-  const float *w, *from;
+  const float *w;
   float scale;
-  unsigned ldx, ldu, ldd, ldy, ldz, ld_from, per, eights;
+  unsigned ldx, ldu, ldd, ldy, ldz, per, eights;
   size_t items;
   int what, function, adds, adds_z;
 } miras__fast_map;
@@ -9750,7 +9750,6 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast
   if (a.x) miras__get8(x, a.x + row * a.ldx + c);
   if (a.u) miras__get8(u, a.u + row * a.ldu + c);
   if (a.d) miras__get8(d, a.d + row * a.ldd + c);
-  if (a.from) miras__get8(x, a.from + row * a.ld_from + c);
   for (e = 0; e < 8; e++)
     switch (a.what) {
       case MIRAS__MAP_COPY: x[e] *= a.scale; break;
@@ -10024,7 +10023,7 @@ MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras
 typedef struct miras__fast_rope {
   float *angles;
   bf16 *x;
-  double base;
+  double slower;                     /* logarithm: a pair than the one before, the first by 1     */
   unsigned tokens, turn, period, ldx, heads, n, way;
   size_t items;
   int back;
@@ -10036,7 +10035,7 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_angles(const __grid_constant__ miras__f
   double turns;                      /* what is left of whole ones is exact enough for a float    */
   if (item >= a.items) return;
   turns = (double)(a.period ? t % a.period : t) * 0.15915494309189535 *
-          exp(log(a.base) * (-2.0 * (double)i / (double)a.turn));
+          exp(a.slower * (double)i);
   turns -= rint(turns);
 #ifdef __CUDACC__
   a.angles[(size_t)t * a.turn + i] = cospif((float)(2 * turns));
@@ -11382,6 +11381,9 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
     return miras__say(why, n, "the fast tier reads tokens and says the next one, nothing else"), 0;
   if (m->desc.weights)
     return miras__say(why, n, "weights are not float; the fast tier makes its own copies"), 0;
+  if (m->desc.adapter.rank)
+    return miras__say(why, n, "adapter.rank is %d; the fast tier takes 0: it has none",
+                      m->desc.adapter.rank), 0;
   if (m->width % 8)
     return miras__say(why, n, "width is %u; for the fast tier it is a multiple of 8",
                       (unsigned)m->width), 0;
@@ -11808,7 +11810,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   const miras__program *p = a->p;
   const miras__param *w = &p->param[o->param];
   const size_t width = p->width, ldw = miras__fast_width(a->f);
-  const int drop = o->in[2] && miras__fast_drops(a->f);
+  const int drop = p->drops && miras__fast_drops(a->f);
   const miras__bf16 *const u = miras__fast_x(a, o->in[1], 0);
   const unsigned ldu = miras__fast_ldx(a, o->in[1]);
   const size_t ld = w->rows ? miras__fast_matrix_ld(p, o) : 0;
@@ -11963,9 +11965,12 @@ static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o
 static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
   const miras__rope *r = &a->p->mixer.rope;
   miras_fast::miras__fast_rope x;
+  double by;                         /* what a position turns the second pair by                  */
   memset((void *)&x, 0, sizeof x);
   x.angles = miras__fast_floats(a, o->out);
-  x.base = r->base, x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
+  memcpy(&by, r->turns + MIRAS__TILE * r->turn + sizeof by / sizeof(float), sizeof by);
+  x.slower = log(by);
+  x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
   x.items = (size_t)a->f->length * r->turn / 2;
   miras__fast_rows(a->f, miras_fast::miras__run_fast_angles, x.items, x);
 }

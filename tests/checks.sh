@@ -16,7 +16,8 @@ cuda_parts() {
     '#include "miras.h"' '#define MIRAS_CUDA_IMPLEMENTATION' '#include "miras_cuda.cuh"' \
     >"$build/parts.cpp"
   for part in MODEL TRAINING FILES ATTENTION; do
-    g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_NO_$part "$build/parts.cpp" || return 1
+    g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_CUDA_FAST -DMIRAS_NO_$part "$build/parts.cpp" ||
+      return 1
   done
 }
 

@@ -191,8 +191,8 @@ static void rope_in_double(const bench *b, const miras__op *o, const numbers *x,
   switch (o->what) {
     case MIRAS__OP_ANGLES:
       for (i = 0; i < m->rope.turn / 2; i++) {
-        const double angle = (double)(m->rope.period ? t % T % m->rope.period : t % T) *
-                             pow(m->rope.base, -2.0 * (double)i / (double)m->rope.turn);
+        const size_t at = m->rope.period ? t % T % m->rope.period : t % T;
+        const double angle = miras__angle(&m->rope, i, at);
         if (t < T) y[i] = cos(angle), y[m->rope.turn / 2 + i] = sin(angle);
       }
       break;
@@ -930,13 +930,14 @@ static void model(const model_case *c) {
 }
 
 /* What is not run here is refused by a sentence that says what it is. */
-static void refused(miras_preset preset, int carried, const char *says) {
+static void refused(miras_preset preset, int carried, int rank, const char *says) {
   miras_model_desc d;
   miras_trainer_desc td;
   miras_model *m;
   char why[256] = "";
   if (miras_model_preset(&d, preset, 1) != MIRAS_OK) exit(2);
   d.width = 64, d.vocab = WORDS;
+  d.adapter.rank = rank;
   d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
   m = miras_model_open(&d, NULL, why, sizeof why);
   memset(&td, 0, sizeof td);
@@ -950,12 +951,13 @@ static void refused(miras_preset preset, int carried, const char *says) {
   miras_close(m);
 }
 static void refusals(void) {
-  refused(MIRAS_PRESET_KDA, 0, "memory y: its decays are one number per channel");
-  refused(MIRAS_PRESET_RWKV7, 0, "shift");
-  refused(MIRAS_PRESET_TTT_MLP, 0, "memory y: its memory is not a matrix that is linear");
-  refused(MIRAS_PRESET_DELTAPRODUCT, 0, "operation ");
-  refused(MIRAS_PRESET_LONGHORN, 0, "memory y: ");
-  refused(MIRAS_PRESET_GATED_DELTANET, 3, "carried is 3");
+  refused(MIRAS_PRESET_KDA, 0, 0, "memory y: its decays are one number per channel");
+  refused(MIRAS_PRESET_RWKV7, 0, 0, "shift");
+  refused(MIRAS_PRESET_TTT_MLP, 0, 0, "memory y: its memory is not a matrix that is linear");
+  refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, "operation ");
+  refused(MIRAS_PRESET_LONGHORN, 0, 0, "memory y: ");
+  refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, "carried is 3");
+  refused(MIRAS_PRESET_GATED_DELTANET, 0, 2, "adapter.rank is 2");
 }
 
 static const model_case models[] = {
