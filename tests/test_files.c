@@ -1601,7 +1601,7 @@ static const char *const header_edits[][2] = {
   { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\\ud8\"" },
   { "\"format\":\"miras\"", "\"format\":\"miras\"," },
   { "\"version\":\"7\"", "\"version\":\"1\"" }, { "\"version\":\"7\"", "\"version\":\"6\"" },
-  { "\"version\":\"7\"", "\"version\":\"10\"" },
+  { "\"version\":\"7\"", "\"version\":\"11\"" },
   { "\"version\":\"7\",", "" },
   { "\"version\":\"7\"", "\"version\":7" },
   { "\"version\":\"7\"", "\"version\":\"7\",\"writer\":\"miras.h\"" },
@@ -2023,7 +2023,7 @@ static void test_later_states(void **state) {
 /* A file holds no field of a version after the one that it names. */
 static void test_hostile_versions(void **state) {
   static const char now[] = "\"version\":\"7\"";
-  static const char *const others[] = { "0", "1", "2", "3", "4", "5", "6", "10", "07", "7 ",
+  static const char *const others[] = { "0", "1", "2", "3", "4", "5", "6", "11", "07", "7 ",
     "6 7", "", "77" };
   subject s = { NULL, NULL, NULL, NULL };
   size_t header, i;
@@ -2146,7 +2146,7 @@ static void test_without_mlp(void **state) {
   };
   static const char *const edits[][3] = {   /* NULL: not what the format allows */
     { "\"version\":\"7\"", "\"version\":\"5\"", NULL },
-    { "\"version\":\"7\"", "\"version\":\"10\"", NULL },
+    { "\"version\":\"7\"", "\"version\":\"11\"", NULL },
     { "\"m.mlp.none\":\"1\"", "\"mlp.none\":\"1\"", NULL },
     { "\"m.mlp.none\":\"1\"", "\"m.mlp.none\":\"-1\"", NULL },
     { "\"w.mlp.hidden\"", "\"w.mlp.none\":\"1\",\"w.mlp.hidden\"", "hidden is 8" },
