@@ -263,7 +263,7 @@ done
 grep -q 'ignored: first is 1' log || say "not said what was ignored: $(cat log)"
 "$run" "$model" --ids --score <twenty >log 2>&1; expect 0 'nats per token, 19 tokens' $?
 "$run" "$model" --ids <twenty --limit 1000 >log 2>&1; expect 1 'limit is 1000 bytes' $?
-"$run" "$model" --weights q4 >log 2>&1; expect 2 'weights is q4' $?
+"$run" "$model" --weights q3 >log 2>&1; expect 2 'weights is q3' $?
 "$run" "$model" --prompt x >log 2>&1; expect 2 'has 48 tokens' $?
 "$run" "$model" --top-p 2 >log 2>&1; expect 2 'from 0 to 1' $?
 "$run" "$model" --topp 2 >log 2>&1; expect 2 'no option --topp; is it --top-p?' $?
