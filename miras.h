@@ -2432,12 +2432,12 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              among them; layers as text (program); rows of vectors (inputs and outputs,
              miras_batch); training apart from running (miras_trainer), of some parameters alone
              (only), past matrices that are not float, with adapters beside them; a head that
-             learns while it runs (adapt); parts of states by name; more rows (recursive least squares, Muon,
-             normalized steps, decays of entries); cross entropy in groups. Names are the field's
-             own words: files have them from version 7 on, and older ones are read no more, which a
-             build of 0.3.0 loads and saves anew. The presets signals and categories have outlier
-             and ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to
-             0.
+             learns while it runs (adapt); parts of states by name; more rows (recursive least
+             squares, Muon, normalized steps, decays of entries); cross entropy in groups. Names are
+             the field's own words: files have them from version 7 on, and older ones are read no
+             more, which a build of 0.3.0 loads and saves anew. The presets signals and categories
+             have outlier and ridge_relative: for a state of before set ridge to 0.1 (categories: 1)
+             and both to 0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other

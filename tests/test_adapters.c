@@ -278,7 +278,8 @@ static void short_matrices_train_what_is_float(void **state) {
         for (int i = 0; i < count; i++) {
           const float *g = miras_trainer_grad(t, &v[i]);
           const float *h = miras_trainer_grad(u, miras_model_view(wide, v[i].name));
-          if ((g == NULL) != v[i].weight_decay) failed(name, v[i].name, g != NULL, v[i].weight_decay);
+          if ((g == NULL) != v[i].weight_decay)
+            failed(name, v[i].name, g != NULL, v[i].weight_decay);
           if (g && distance(g, h, v[i].count) > 2e-4)
             failed(name, v[i].name, distance(g, h, v[i].count), form);
         }
