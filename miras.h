@@ -2576,9 +2576,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              the field's own words: files have them from version 7 on, and older ones are read no
              more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and q8 and q4
              files are used where they lie (miras_model_open_from); sums, ledgers and rewards of
-             memories (room @81). The presets signals and categories have outlier
-             and ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to
-             0.
+             memories (room @81). The presets signals and categories have outlier and
+             ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -10537,8 +10536,10 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t acro
       if (form == MIRAS_WEIGHTS_Q4)
         y[j] = (float)(q[j % half] >> (j < half ? 0 : 4) & 15) * miras__half_at(x + 2 * j) +
                miras__half_at(x + 2 * (across + j));
-      else if (form == MIRAS_WEIGHTS_Q8) y[j] = V_INT8(q + j) * miras__half_at(x + 2 * j);
-      else y[j] = form == MIRAS_WEIGHTS_BF16 ? V_BF16(q + 2 * j) : V_F16(q + 2 * j);
+      else if (form == MIRAS_WEIGHTS_Q8)
+        y[j] = (float)(signed char)q[j] * miras__half_at(x + 2 * j);
+      else
+        y[j] = form == MIRAS_WEIGHTS_BF16 ? miras__bfloat_at(q + 2 * j) : miras__half_at(q + 2 * j);
 }
 #endif
 #define K_WIDENS 0                 /* are panels of 64 columns widened in registers?              */
