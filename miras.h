@@ -4260,12 +4260,12 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       if (x < 32) x = 32;
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
-#endif
     case MIRAS__LIKE_SCALING:
       x = f->at == offsetof(miras__case, l.attention.rope_scaling.attention_factor)
             ? 1 + miras__log((double)c->l.attention.rope_scaling.factor) / 10
             : c->l.attention.rope_scaling.type == MIRAS_ROPE_SCALING_YARN ? 32 : 4;
       break;
+#endif
     case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
     case MIRAS__LIKE_NORM:
       x = 1;
@@ -20972,9 +20972,10 @@ static void miras__adapters(const miras__visit *a, const miras__op *o, int slot,
                             size_t ldy, miras__sheet x) {
   const miras__program *p = a->layer->p;
   const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
-  miras__sheet low = miras__x_of(a, o, slot), from;
+  miras__sheet low, from;
   int id = o->in[slot] ? o->param : 0;
-  for (; id; id = miras__param_of(p, id)->next) {
+  if (!id) return;
+  for (low = miras__x_of(a, o, slot); id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
     size_t at, b;
     if (!w->adapter) continue;
@@ -21002,9 +21003,10 @@ static void miras__adapters_bwd(const miras__visit *a, const miras__op *o, int s
                                 miras__sheet dx, const float *d, size_t ldd) {
   const miras__program *p = a->layer->p;
   const size_t rank = p->adapting.rank, first = miras__param_of(p, o->param)->column;
-  miras__sheet low = miras__dx_of(a, o, slot), z;
+  miras__sheet low, z;
   int id = o->in[slot] ? o->param : 0;
-  for (; id; id = miras__param_of(p, id)->next) {
+  if (!id) return;
+  for (low = miras__dx_of(a, o, slot); id; id = miras__param_of(p, id)->next) {
     const miras__param *w = miras__param_of(p, id);
     size_t at, b;
     if (!w->adapter) continue;
@@ -27666,8 +27668,8 @@ static void miras__grid_of(miras__grid *to, const float *x, int around) {
   miras__kernels_best()->narrow_ends(ends, x);
   for (c = 0; c < 32; c++) {
     const float least = ends[c], most = ends[32 + c], bad = ends[64 + c];
-    const float far = -least > most ? least : most;
-    const float scale = around < 0 ? fabsf(far) / 127 : around ? far / -8 : (most - least) / 15;
+    const float end = -least > most ? least : most;
+    const float scale = around < 0 ? fabsf(end) / 127 : around ? end / -8 : (most - least) / 15;
     to->scale[c] = miras__from_half(miras__to_half(scale + bad));
     to->least[c] = around < 0 ? 0 : around ? -8 * to->scale[c] : least + bad;
     to->least[c] = miras__from_half(miras__to_half(to->least[c]));

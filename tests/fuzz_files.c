@@ -206,7 +206,7 @@ static void fuzz_texts(void) {
 static void fuzz_start(void) {
   int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 }, stream = 1;
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
-  static const miras_trainer_desc room = { 1, 8, 2, 0, NULL };
+  static const miras_trainer_desc room = { 1, 8, 2, 0, NULL, NULL };
   miras_adamw_options adamw = MIRAS_ADAMW(0, 0);
   miras_model_desc d;
   miras_memory_desc one;
@@ -278,7 +278,7 @@ static void fuzz_mend(int kind, unsigned char *file, size_t n) {
  * must take. */
 static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
   enum { ROWS = 6 };
-  const miras_trainer_desc room = { 1, 4, 0, FUZZ_LIMIT, NULL };
+  const miras_trainer_desc room = { 1, 4, 0, FUZZ_LIMIT, NULL, NULL };
   const miras_row row = *miras_model_row(m);
   const miras_batch_grad g = { NULL, NULL, NULL };
   int32_t *tokens = (int32_t *)calloc((size_t)(ROWS * (row.tokens + row.classes)) + 1, 4);

@@ -21,7 +21,7 @@ share() {   # test, times
 # call is compiled once for all of them, before other jobs.
 linked='test_memory test_model test_framework test_state test_threads test_sessions'
 linked="$linked test_old_files test_learn test_recursive test_signals test_stack test_layers"
-linked="$linked test_kernels test_attention test_algebra"
+linked="$linked test_adapters test_kernels test_attention test_algebra"
 object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }

@@ -8,7 +8,9 @@
 #include "check.h"
 
 #define MIRAS_PTHREADS
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 #include "calls.h"
 
@@ -180,7 +182,8 @@ static void adapters_are_part_of_matrices(void **state) {
         u = open_trainer(whole, NULL, NULL);
         {
           const float other = backward_of(u);
-          if (fabs((double)(loss - other)) > 2e-5) failed(name, "losses", loss, other);
+          if (fabs((double)(loss - other)) > 2e-5)
+            failed(name, "losses", (double)loss, (double)other);
         }
         for (int j = 0; j < count; j++) {
           const float *g = miras_trainer_grad(t, &v[j]);
@@ -274,7 +277,7 @@ static void short_matrices_train_what_is_float(void **state) {
       assert_int_equal(miras_trainer_size(m, &of, NULL, 0), 0);
       for (int step = 0; step < 2; step++) {
         loss = backward_of(t), other = backward_of(u);
-        if (fabs((double)(loss - other)) > 1e-5) failed(name, "loss", loss, other);
+        if (fabs((double)(loss - other)) > 1e-5) failed(name, "loss", (double)loss, (double)other);
         for (int i = 0; i < count; i++) {
           const float *g = miras_trainer_grad(t, &v[i]);
           const float *h = miras_trainer_grad(u, miras_model_view(wide, v[i].name));
@@ -292,7 +295,7 @@ static void short_matrices_train_what_is_float(void **state) {
         other = backward_of(u);
         assert_int_equal(miras_trainer_step(u, NULL, 1e-2f, NULL), MIRAS_OK);
       }
-      if (!(other < loss)) failed(name, "training gains", loss, other);
+      if (!(other < loss)) failed(name, "training gains", (double)loss, (double)other);
       for (int i = 0; i < count; i++) {
         const miras_view *w = miras_model_view(wide, v[i].name);
         float *x = numbers_of(m, &v[i]), *y = numbers_of(wide, w);

@@ -2576,7 +2576,7 @@ static void test_descriptions(void **state) {
 static void test_limits(void **state) {
   char folder[] = "/tmp/miras_files_XXXXXX", path[80];
   subject s = { NULL, NULL, NULL, NULL };
-  miras_trainer_desc room = { BATCH, LENGTH, 0, 0, NULL };
+  miras_trainer_desc room = { BATCH, LENGTH, 0, 0, NULL, NULL };
   miras_model_desc d, given;
   miras_result result;
   size_t need, session;
