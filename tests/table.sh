@@ -213,6 +213,12 @@ $strict_c -isystem /usr/aarch64-linux-gnu/include -fsyntax-only tests/object.c"
 
 linked_row 'bench/table.md: what combines' all "$plain" combinations
 
+# The files by which others check what they have written.
+linked_row 'tests/vectors: the reference, the files, the library' '' "$plain" "$gcc -std=c99 \
+$strict_c -O1 -DMIRAS_TEST_LINKED tests/vectors.c \"\$object\" -o '$build/bin/vectors' -lm \
+-lpthread && $limit '$build/bin/vectors'"
+job 'tests/vectors: check.py, a naive recurrence' numpy 'python3 tests/vectors/check.py'
+
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
 job "fuzz_files: $gcc -O1 -DMIRAS_NO_SIMD" all "$gcc -std=c99 $strict_c -O1 tests/fuzz_files.c \
 -DMIRAS_NO_SIMD -o '$build/bin/damage' -lm && $limit '$build/bin/damage'"
