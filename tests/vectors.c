@@ -60,8 +60,8 @@ typedef long double real;
 enum { HEADS = 2, TOKENS = 12, KEYS = 4, VALUES = 3, CHUNK = 4, NAME = 64 };
 #define GRID     256.0f                           /* inputs are multiples of 1 / GRID            */
 #define PRECISE  (LDBL_MANT_DIG > DBL_MANT_DIG)   /* is long double more than double?            */
-#define APART    (PRECISE ? 2e-4L : 2e-3L)        /* between the points of a difference          */
-#define SAME     (PRECISE ? 1e-12L : 1e-7L)       /* of a tensor's largest entry                 */
+#define APART    (PRECISE ? 2e-5L : 2e-4L)        /* between the points of a difference          */
+#define SAME     (PRECISE ? 1e-12L : 1e-6L)       /* of a tensor's largest entry                 */
 #define MARGIN   5e-3L                            /* how far from corners inputs keep            */
 
 /* ---- what a file holds ---- */

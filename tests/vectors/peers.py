@@ -11,8 +11,8 @@ import os
 import torch
 
 from check import check
+from naive import peer
 
-torch.set_default_dtype(torch.float64)
 ROOT = importlib.util.find_spec("fla").submodule_search_locations[0]
 
 
@@ -132,27 +132,6 @@ def attention(window):
     return of
 
 
-def peer(run, chained=()):
-    """What run says as a dict, and its gradients by autograd. chained: inputs that are made of
-    others there, so that their gradients are not comparable one by one."""
-    def of(tensors):
-        t = {name: torch.tensor(x) for name, x in tensors.items()}
-        inputs = [name for name in t if "grad." + name in t]
-        for name in inputs:
-            t[name].requires_grad_()
-        said = run(t)
-        if not isinstance(said, dict):
-            y, S = said
-            if y.shape[1] != t["query"].shape[0]:
-                y = y.transpose(1, 2)
-            said = {"output": y[0], "final.W1": S[0]}
-        (said["output"] * t["projection"]).sum().backward()
-        said.update({"grad." + name: t[name].grad for name in inputs
-                     if name not in chained and t[name].grad is not None})
-        return {name: x.detach().numpy() for name, x in said.items()}
-    return of
-
-
 def titans_gradient():
     """Titans' own: one token from a memory M, and what autograd says of the loss that it names."""
     torch.manual_seed(1)
@@ -199,6 +178,6 @@ if __name__ == "__main__":
             ("softmax-attention", attention(None), ()), ("sliding-window", attention(5), ())):
         try:
             check(row, peer(run, chained))
-        except Exception as error:   # theirs
+        except Exception as error:   # of theirs
             print("%-27s %s: %s" % (row, type(error).__name__, error))
     titans_gradient()
