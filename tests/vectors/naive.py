@@ -95,7 +95,8 @@ def lq(A):
 
 def signed_kl(A):
     """Slices are rows of a first layer, columns of a last one."""
-    return {name: C * a.sinh() / a.cosh().sum(int(name == "W1"), keepdim=True) for name, a in A.items()}
+    return {name: C * a.sinh() / a.cosh().sum(int(name == "W1"), keepdim=True)
+            for name, a in A.items()}
 
 
 def newton_schulz(X):
