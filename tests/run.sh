@@ -231,7 +231,6 @@ has_all() {   # needs, as one argument
       mingw) has x86_64-w64-mingw32-gcc ;;
       mpi) has mpicc && has mpirun ;;
       nvcc) has nvcc || has /usr/local/cuda/bin/nvcc ;;
-      numpy) once numpy python3 -c 'import numpy' ;;
       simde) [ -f /usr/include/simde/x86/avx512.h ] ;;
       *) has "$need" ;;
     esac || return 1
