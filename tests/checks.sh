@@ -548,7 +548,7 @@ answers_http() {
 }
 
 # A source distribution of the Python package builds elsewhere, by wheel.sh into a wheel, and what
-# that installs passes pytest.
+# that installs passes pytest. Where numpy is, tests/vectors/check.py runs too.
 python_has() {
   python -c 'import cffi, numpy, pytest, setuptools
 if tuple(map(int, setuptools.__version__.split(".")[:2])) < (70, 1): import wheel' 2>/dev/null
@@ -578,7 +578,8 @@ build.build_sdist(sys.argv[1])' "$build/sdist") >/dev/null &&
     CFLAGS='-O1 -g0 -DMIRAS_NO_AVX512' PYTHON=python FLAGS=--no-build-isolation \
       sh examples/python/wheel.sh "$build/wheels" "$build"/sdist/miras-*.tar.gz &&
     pip install -q --no-deps "$build"/wheels/miras-*.whl &&
-    $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests
+    $limit python -m pytest -q -rs -p no:cacheprovider examples/python/tests &&
+    python tests/vectors/check.py
 }
 
 # Built by the README's commands: its size, one hash everywhere, then a browser, which gets the one

@@ -213,6 +213,11 @@ $strict_c -isystem /usr/aarch64-linux-gnu/include -fsyntax-only tests/object.c"
 
 linked_row 'bench/table.md: what combines' all "$plain" combinations
 
+# The files by which others check what they have written.
+linked_row 'tests/vectors: the reference, the files, the library' '' "$plain" "$gcc -std=c99 \
+$strict_c -O1 -DMIRAS_TEST_LINKED tests/vectors.c \"\$object\" -o '$build/bin/vectors' -lm \
+-lpthread && $limit '$build/bin/vectors'"
+
 # Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
 job "fuzz_files: $gcc -O1 -DMIRAS_NO_SIMD" all "$gcc -std=c99 $strict_c -O1 tests/fuzz_files.c \
 -DMIRAS_NO_SIMD -o '$build/bin/damage' -lm && $limit '$build/bin/damage'"
@@ -466,5 +471,5 @@ linked_row 'examples/anomaly.c: forecasts, alarms, refusals' '' "$plain" watches
 linked_row 'examples/forecast.c: networks, lines, fans, refusals' all -O2 foresees
 linked_row 'examples/lm_mpi.c: processes learn as one' 'all mpi' -O2 \
   'sh tests/test_mpi.sh "$object"'
-job 'examples/python: installs, pytest' 'all python3' python_door
+job 'examples/python: installs, pytest; tests/vectors/check.py' 'all python3' python_door
 job 'examples/web: the page learns' 'all emcc node' web_page
