@@ -175,7 +175,8 @@ void words() {
   MOVED(miras::trainer(first, {2, 8, 0, 0, nullptr, nullptr}));
   miras::pool pool(2), other_pool(std::move(pool));
   MOVED(pool.parallel());
-  miras::trainer other(model, {2, 8, 0, 0, other_pool.parallel(), nullptr}), trainer(std::move(other));
+  miras::trainer other(model, {2, 8, 0, 0, other_pool.parallel(), nullptr});
+  miras::trainer trainer(std::move(other));
   std::vector<int32_t> tokens(16), targets(16);
   for (size_t i = 0; i < 16; i++) tokens[i] = int32_t(i % 4), targets[i] = int32_t((i + 1) % 4);
   const float before = trainer.loss(tokens, targets, 8, false);
