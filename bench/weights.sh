@@ -54,7 +54,8 @@ $CC -O2 "$(dirname "$0")/../examples/lm.c" -o "$OUT/lm" -lm
 echo "| model | weights | KiB | windows | more | one pass | more |"
 echo "|---|---|--:|--:|--:|--:|--:|"
 for model in "$@"; do
-  first=
+  first= name=$(basename "$model" .safetensors)
+  [ "$name" != model ] || name=$(basename "$(dirname "$model")")
   for weights in float bf16 f16 q8 q4; do
     "$OUT/lm" convert "$model" --weights "$weights" --out "$OUT/converted.safetensors" >"$OUT/said"
     "$OUT/lm" eval "$model" "$text" --weights "$weights" --svg "$OUT/positions.svg" >"$OUT/said"
@@ -62,7 +63,7 @@ for model in "$@"; do
     windows=$(sed -n 's/^windows of [0-9]* *\([0-9.]*\).*/\1/p' "$OUT/said")
     first=${first:-$windows $pass}
     bytes=$(wc -c <"$OUT/converted.safetensors")
-    echo "$(basename "$(dirname "$model")") $weights $bytes $windows $pass $first" |
+    echo "$name $weights $bytes $windows $pass $first" |
       awk '{printf "| %s | %s | %.0f | %s | %+.4f | %s | %+.4f |\n",
                    $1, $2, $3 / 1024, $4, $4 - $6, $5, $5 - $7}'
   done
