@@ -121,7 +121,7 @@ typedef struct options {
   source from;
   drawing how;
   const char *prompt, *file, *cache, *state, *save_state, *save, *until;
-  double count, stop;
+  double count, stop, adapt;
   int ids, score, info, chat, show_prompt;
 } options;
 
@@ -134,6 +134,8 @@ static const option table[] = {
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
   {"--chat", 'f', &given.chat, 0, 0,
    "talk: lines of standard input are answered; /help lists what else a line can be"},
+  {"--adapt", 'r', &given.adapt, 0, 8,
+   "learn from what is read, in the state, as fast as this: 1 is usual; the model stays as it is"},
   ADAPTER_OPTION(given.from), SOURCE_OPTIONS(given.from),
   {"--show-prompt", 'f', &given.show_prompt, 0, 0, "write what a turn is to the model, as well"},
   {"--ids", 'f', &given.ids, 0, 0,
@@ -180,6 +182,8 @@ static void check_options(const options *o) {
   if (o->score && (o->cache || o->save_state))
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
         o->cache ? "--cache" : "--save-state");
+  if (o->adapt > 0 && o->save)
+    die(2, "--save writes a model, and what --adapt learns is a text's: --save-state writes it");
 #ifndef MIRAS_PTHREADS
   if (o->from.threads > 1)
     die(2, "--threads is %g; there are no POSIX threads here", o->from.threads);
@@ -392,6 +396,17 @@ static void say_info(const options *o, miras_model_desc *d) {
          (double)miras_model_size(d, NULL, 0));
 }
 
+/* The head learns while it reads ("THE HEAD AS A MEMORY" in miras.h), by its hidden row and, as far
+ * as a table of the vocabulary's rows is not too large, by the last tokens. */
+static void learn_words(const options *o, miras_model_desc *d) {
+  enum { LARGEST = 1 << 22 };          /* numbers of the table                                    */
+  d->adapt.learning_rate = (float)o->adapt;
+  d->adapt.hidden = 1;
+  for (d->adapt.contexts = 12; d->adapt.contexts && d->vocab > LARGEST >> d->adapt.contexts;)
+    d->adapt.contexts = d->adapt.contexts > 8 ? d->adapt.contexts - 1 : 0;
+  if (d->adapt.contexts) d->adapt.context_rate = (float)o->adapt / 2;
+}
+
 static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prompt, int vocab) {
   size_t n = 0, i;
   char *text = NULL;
@@ -444,6 +459,7 @@ static void finish_text(void) {
 /* A text on one thread is a session. On more, a server works on the session's state, and what it
  * says is the same to the bit. */
 typedef struct writer {
+  const miras_model *m;
   miras_session *s;
   miras_server *server;    /* NULL: one thread                                                    */
 #ifdef MIRAS_PTHREADS
@@ -454,6 +470,7 @@ typedef struct writer {
   int32_t last;            /* that token; -1: the server had none, or many                        */
   tokens seen;             /* what was fed here                                                   */
   float *weighed;          /* [vocab] logits of a draw                                            */
+  int32_t *nothing;        /* a row's classes, all unknown                                        */
   int vocab;
 } writer;
 
@@ -461,7 +478,11 @@ enum { PIECE = 64 };       /* tokens that are scored together                   
 
 /* saves: the state is wanted in the end. */
 static void writer_open(writer *w, const miras_model *m, int threads, int saves) {
+  const size_t classes = (size_t)miras_model_row(m)->classes;
   memset(w, 0, sizeof *w);
+  w->m = m;
+  w->nothing = (int32_t *)grow(NULL, classes, sizeof(int32_t));
+  memset(w->nothing, 0xff, classes * sizeof(int32_t));
   w->vocab = miras_model_desc_of(m)->vocab;
   w->last = -1;
   w->weighed = (float *)grow(NULL, (size_t)w->vocab, sizeof(float));
@@ -501,7 +522,7 @@ static void writer_close(writer *w) {
   miras_pool_close(w->pool);
 #endif
   miras_close(w->s);
-  free(w->logits), free(w->before), free(w->weighed), free(w->seen.at);
+  free(w->logits), free(w->before), free(w->weighed), free(w->nothing), free(w->seen.at);
 }
 
 /* Feed tokens by the server; logits behind the last `asked` of them. */
@@ -519,6 +540,12 @@ static const float *serve(writer *w, const int32_t *ids, size_t count, size_t as
   result = miras_server_feed(w->server, &text, 1, w->logits);
   if (result != MIRAS_OK) die(1, "the model cannot go on: %s", miras_result_text(result));
   return w->logits;
+}
+
+/* What comes next is not learned by --adapt: the model has written it itself, or a template. */
+static void learn_nothing(writer *w) {
+  if (miras_model_desc_of(w->m)->adapt.learning_rate > 0)
+    (void)miras_session_learn(w->s, w->nothing, NULL);
 }
 
 /* Logits behind count tokens; never NULL. A damaged model ends the program. */
@@ -695,6 +722,7 @@ static void write_text(const options *o, const miras_model *m, writer *w,
     if ((double)token == o->stop) break;
     if (o->ids) printf("%ld\n", (long)token), fflush(stdout);
     else if (write_token(&out, v, token)) break;
+    learn_nothing(w);
     logits = feed(w, &token, 1);
   }
   write_rest(&out);
@@ -720,6 +748,10 @@ int main(int argc, char **argv) {
     o->from.adapter = o->state, o->state = NULL;
   }
   own = describe_model(&o->from, &asked, &d);
+  if (o->adapt > 0) {
+    learn_words(o, &d);
+    asked.adapt = d.adapt;
+  }
   if (o->info && !o->save) {
     say_info(o, &d);
     return 0;
