@@ -12,11 +12,14 @@
  *     ./run FOLDER --info                           what it is, and its size; no weight is read
  *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE then opens in a
  *                                                   fifth of the time
+ *     ./run FOLDER --adapt 1 --chat                 the head learns from what it reads
+ *     ./run FOLDER --adapter mine --merge NEW       a folder with what tune has learned in it
  *     ./run --help                                  every option
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
  * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
- * alone. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
+ * alone. --adapt learns from prompts and from what is said in a talk, in the state, and not from
+ * what the model writes itself; the model stays as it is. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
  * and a checksum of the model's files and of what the options make of them: another model's is not
  * taken, nor one that is damaged; either is replaced. Exit status: 0 done, 1 a file or a model
  * failed, 2 wrong arguments. */
@@ -120,7 +123,7 @@ static int is_views(const char *path) {
 typedef struct options {
   source from;
   drawing how;
-  const char *prompt, *file, *cache, *state, *save_state, *save, *until;
+  const char *prompt, *file, *cache, *state, *save_state, *save, *merge, *until;
   double count, stop, adapt;
   int ids, score, info, chat, show_prompt;
 } options;
@@ -155,6 +158,8 @@ static const option table[] = {
    "write the descriptor and the model's size, and no more; no weight is read"},
   {"--save", 's', &given.save, 0, 0,
    "write the model, its matrices as --weights says, as a file of miras.h, which opens faster"},
+  {"--merge", 's', &given.merge, 0, 0,
+   "write MODEL's folder again, into this one, with --adapter in its weights, and no more"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
 static void print_help(void) {
@@ -182,6 +187,11 @@ static void check_options(const options *o) {
   if (o->score && (o->cache || o->save_state))
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
         o->cache ? "--cache" : "--save-state");
+  if (o->merge && !(o->from.adapter && miras_peft_is(o->from.adapter)))
+    die(2, "--merge needs an --adapter, a folder in PEFT's form");
+  if (o->merge && can_be_read(o->from.model))
+    die(2, "--merge needs a folder as a model, as Hugging Face has them; %s is a file",
+        o->from.model);
   if (o->adapt > 0 && o->save)
     die(2, "--save writes a model, and what --adapt learns is a text's: --save-state writes it");
 #ifndef MIRAS_PTHREADS
@@ -394,6 +404,14 @@ static void say_info(const options *o, miras_model_desc *d) {
   }
   printf("parameters %.0f\nbytes %.0f\n", (double)parameters,
          (double)miras_model_size(d, NULL, 0));
+}
+
+/* A folder of the model with what was tuned in it. */
+static void merge_folder(const options *o) {
+  char why[1024] = "";
+  make_folder("--merge", o->merge);
+  if (miras_peft_merge(o->from.adapter, o->from.model, o->merge, why, sizeof why) != MIRAS_OK)
+    die(1, "--merge is %s: %s", o->merge, why);
 }
 
 /* The head learns while it reads ("THE HEAD AS A MEMORY" in miras.h), by its hidden row and, as far
@@ -746,6 +764,10 @@ int main(int argc, char **argv) {
   if (o->state && is_views(o->state)) {
     if (o->from.adapter) die(2, "--state is a file of tune's, and so is --adapter; one of them is");
     o->from.adapter = o->state, o->state = NULL;
+  }
+  if (o->merge) {
+    merge_folder(o);
+    return 0;
   }
   own = describe_model(&o->from, &asked, &d);
   if (o->adapt > 0) {

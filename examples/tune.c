@@ -26,9 +26,6 @@
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
-  #include <sys/stat.h>
-#elif defined(_WIN32)
-  #include <direct.h>
 #endif
 #include <time.h>
 
@@ -386,16 +383,6 @@ static void train(const options *o, miras_model *m, miras_trainer *t, rows *r) {
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
 
-static void make_folder(const char *path) {
-#if defined(_POSIX_C_SOURCE)
-  if (mkdir(path, 0777) && errno != EEXIST) die(1, "--out is %s, which cannot be made", path);
-#elif defined(_WIN32)
-  (void)_mkdir(path);
-#else
-  (void)path;
-#endif
-}
-
 static void check_options(const options *o) {
   if (!o->text) die(2, "a text is needed behind the model: UTF-8, or talks that end in .jsonl");
   if (!o->out) die(2, "--out is needed: where what is learned is written");
@@ -443,7 +430,7 @@ static void save(const options *o, miras_model *m, const char *only) {
   const int file = can_be_read(o->from.model) || o->state ||
                    (n > 12 && strcmp(o->out + n - 12, ".safetensors") == 0);
   miras_result result;
-  if (!file) make_folder(o->out);
+  if (!file) make_folder("--out", o->out);
   result = file ? miras_views_save(m, only, o->out, why, sizeof why)
                 : miras_peft_save(m, o->out, o->from.model, why, sizeof why);
   if (result != MIRAS_OK) die(1, "--out is %s: %s", o->out, why);

@@ -74,6 +74,19 @@ expect 1 'matches no parameter' $?
 "$tune" "$models/llama" text $usual --adapter 3 --out no --checkpoint point >log 2>&1
 expect 1 'adapter.rank' $?
 
+# A folder with the adapter in its weights says what both say, and takes no place of another's.
+"$run" "$models/llama" --adapter mine --merge both >log 2>&1; expect 0 '' $?
+with=$(score "$models/llama" --vocab vocab --adapter mine)
+less "$(score both --vocab vocab)" "$with + 1e-5" 'merged'
+less "$with" "$(score both --vocab vocab) + 1e-5" 'merged'
+[ "$(wc -c <both/model.safetensors)" = "$(wc -c <"$models/llama/model.safetensors")" ] ||
+  say "$(ls -l both)"
+"$run" "$models/llama" --adapter mine --merge both >log 2>&1; expect 1 'a model is there already' $?
+"$run" "$models/llama" --adapter mine.safetensors --merge no >log 2>&1; expect 2 'in PEFT' $?
+"$run" "$models/llama/model.safetensors" --adapter mine --merge no >log 2>&1; expect 2 'a file' $?
+"$run" "$models/mamba2" --adapter mine --merge no >log 2>&1; expect 1 'has no weight for it' $?
+[ "$(ls no)" = '' ] || say "left behind: $(ls no)"
+
 # States: of memories, over q8 as well.
 for name in gated_deltanet mamba2 rwkv7; do
   before=$(score "$models/$name" --vocab vocab --weights q8)
