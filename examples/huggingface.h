@@ -4163,8 +4163,8 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   return hf__reader_drop(c);
 }
 
-/* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout, seed, adapt
- * and adapters may be as m has them. */
+/* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout, seed,
+ * adapters and what the head learns may be as m has them. */
 static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_desc *d) {
   int i;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {

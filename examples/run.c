@@ -18,11 +18,12 @@
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
  * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
- * alone. --adapt learns from prompts and from what is said in a talk, in the state, and not from
- * what the model writes itself; the model stays as it is. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
+ * alone. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
  * and a checksum of the model's files and of what the options make of them: another model's is not
- * taken, nor one that is damaged; either is replaced. Exit status: 0 done, 1 a file or a model
- * failed, 2 wrong arguments. */
+ * taken, nor one that is damaged; either is replaced. --adapt learns from prompts and from what is
+ * said in a talk, and not from what the model writes itself. The model stays as it is: what is
+ * learned is in the state, which it makes larger by what the head would take as floats. Exit
+ * status: 0 done, 1 a file or a model failed, 2 wrong arguments. */
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
@@ -189,6 +190,10 @@ static void check_options(const options *o) {
         o->cache ? "--cache" : "--save-state");
   if (o->merge && !(o->from.adapter && miras_peft_is(o->from.adapter)))
     die(2, "--merge needs an --adapter, a folder in PEFT's form");
+  if (o->merge && (o->ids || o->prompt || o->file || o->chat || o->score || o->info || o->save ||
+                   o->cache || o->state || o->save_state || o->adapt > 0 || o->from.weights))
+    die(2, "--merge writes a folder, in the types that it has, and no more: beside "
+           "--adapter no option is for it");
   if (o->merge && can_be_read(o->from.model))
     die(2, "--merge needs a folder as a model, as Hugging Face has them; %s is a file",
         o->from.model);

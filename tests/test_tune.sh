@@ -83,6 +83,7 @@ less "$with" "$(score both --vocab vocab) + 1e-5" 'merged'
   say "$(ls -l both)"
 "$run" "$models/llama" --adapter mine --merge both >log 2>&1; expect 1 'a model is there already' $?
 "$run" "$models/llama" --adapter mine.safetensors --merge no >log 2>&1; expect 2 'in PEFT' $?
+"$run" "$models/llama" --adapter mine --merge no --weights q8 >log 2>&1; expect 2 'no more' $?
 "$run" "$models/llama/model.safetensors" --adapter mine --merge no >log 2>&1; expect 2 'a file' $?
 "$run" "$models/mamba2" --adapter mine --merge no >log 2>&1; expect 1 'has no weight for it' $?
 [ "$(ls no)" = '' ] || say "left behind: $(ls no)"
