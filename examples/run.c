@@ -12,7 +12,7 @@
  *     ./run FOLDER --info                           what it is, and its size; no weight is read
  *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE then opens in a
  *                                                   fifth of the time
- *     ./run FOLDER --adapt 1 --chat                 the head learns from what it reads
+ *     ./run FOLDER --adapt 2 --chat                 the head learns from what it reads
  *     ./run FOLDER --adapter mine --merge NEW       a folder with what tune has learned in it
  *     ./run --help                                  every option
  *
@@ -139,7 +139,7 @@ static const option table[] = {
   {"--chat", 'f', &given.chat, 0, 0,
    "talk: lines of standard input are answered; /help lists what else a line can be"},
   {"--adapt", 'r', &given.adapt, 0, 8,
-   "learn from what is read, in the state, as fast as this: 1 is usual; the model stays as it is"},
+   "learn from what is read, in the state, as fast as this: 1 to 2; the model stays as it is"},
   ADAPTER_OPTION(given.from), SOURCE_OPTIONS(given.from),
   {"--show-prompt", 'f', &given.show_prompt, 0, 0, "write what a turn is to the model, as well"},
   {"--ids", 'f', &given.ids, 0, 0,
@@ -812,6 +812,7 @@ int main(int argc, char **argv) {
   if (o->save_state && miras_save(w.s, o->save_state) != MIRAS_OK)
     die(1, "--save-state is %s, which cannot be written", o->save_state);
   writer_close(&w);
+  free(prompt.at);
   miras_tokenizer_close(v);
   miras_close(m);
   return 0;
