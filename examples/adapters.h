@@ -47,6 +47,12 @@ MIRAS_API miras_result miras_views_save(const miras_model *m, const char *patter
  * several tensors are parts, or which the folder has not got as a module's weight, are refused. */
 MIRAS_API miras_result miras_peft_save(const miras_model *m, const char *folder, const char *base,
                                        char *why, size_t why_size);
+/* Write the model's folder `base` again, into the folder `to`, which is there and has no model yet,
+ * with the adapters of the folder `path` in PEFT's form in its weights: W + by B A, as peft's
+ * merge_and_unload, rounded to the type that W's tensor has. All other tensors have the bytes that
+ * they had, and configuration and vocabulary are copied; config.json is written last. */
+MIRAS_API miras_result miras_peft_merge(const char *path, const char *base, const char *to,
+                                        char *why, size_t why_size);
 
 #ifdef __cplusplus
 }
@@ -849,6 +855,154 @@ static void ad__peft_save(hf__reader *c, hf__reader *base, ad__saving *s, const 
   if (ad__end(c, &o, path, part)) (void)ad__peft_config(c, s, folder, from);
 }
 
+/* ---- a folder with its adapters merged ---- */
+
+/* The bits of a number as a type of tensors has it, to nearest, halfway to even. */
+static uint32_t ad__narrow(float x, int form) {
+  const float half = 0.5f;             /* whose last bit is 2^-24, as that of F16's smallest      */
+  uint32_t w, sign;
+  memcpy(&w, &x, 4);
+  if (form == MIRAS_WEIGHTS_FLOAT) return w;
+  sign = w >> 16 & 0x8000u, w &= 0x7fffffffu;
+  if (form == MIRAS_WEIGHTS_BF16)
+    return sign | (w > 0x7f800000u ? 0x7fc0u : (w + 0x7fffu + (w >> 16 & 1)) >> 16);
+  if (w >= 0x477ff000u) return sign | (w > 0x7f800000u ? 0x7e00u : 0x7c00u);
+  if (w >= 0x38800000u) return sign | (w + 0xfffu + (w >> 13 & 1) - 0x38000000u) >> 13;
+  memcpy(&x, &w, 4);
+  x += half;
+  memcpy(&w, &x, 4);
+  return sign | (w - 0x3f000000u);
+}
+
+/* All numbers of a tensor. */
+static float *ad__all(hf__reader *c, const hf__tensor *x) {
+  float *to = (float *)hf__alloc(c, (size_t)x->count, sizeof *to);
+  size_t i, n;
+  for (i = 0; to && i < x->count; i += n) {
+    n = x->count - i < HF__READ ? (size_t)x->count - i : (size_t)HF__READ;
+    if (!hf__tensor_get(c, x, i, n, to + i)) return NULL;
+  }
+  return to;
+}
+
+/* The adapter of a tensor of the model: 1, 0 if there is none, -1 if it does not fit. */
+static int ad__of_weight(hf__reader *c, const hf__tensor *x, hf__tensor **A, hf__tensor **B) {
+  if (!ad__ends(x->name, ".weight")) return 0;
+  *A = ad__tensor(c, x, "A"), *B = ad__tensor(c, x, "B");
+  if (!*A && !*B) return 0;
+  if (*A && *B && x->rank == 2 && x->form >= 0 && x->form <= (int)MIRAS_WEIGHTS_F16 &&
+      (*A)->rank == 2 && (*B)->rank == 2 && (*A)->form >= 0 && (*B)->form >= 0 &&
+      (*A)->shape[0] && (*A)->shape[0] == (*B)->shape[1] && (*A)->shape[1] == x->shape[1] &&
+      (*B)->shape[0] == x->shape[0]) return 1;
+  hf__reject(c, MIRAS_ERR_MISMATCH, x->name);
+  hf__say(c->why, c->why_size, "lora_A and lora_B are not both there, or not of the shape of the "
+                               "weight, which must be a matrix of %s", c->readable);
+  return -1;
+}
+
+/* W + by B A in the tensor's place in a file that is a copy of its own. */
+static int ad__merge_tensor(hf__reader *c, hf__reader *base, const ad__config *f, ad__out *o,
+                            const hf__tensor *x, const hf__tensor *A, const hf__tensor *B) {
+  const size_t in = (size_t)x->shape[1], r = (size_t)A->shape[0], wide = x->form ? 2 : 4;
+  float *a = ad__all(c, A), *b = a ? ad__all(c, B) : NULL, *w = base->run;
+  char module[HF__NAME_SIZE];
+  double by;
+  size_t i, j, k, n;
+  ad__module_of(x, module);
+  if (!b || !ad__factor(c, f, module, r, &by)) return 0;
+  o->bad |= fflush(o->file) || !hf__file_seek(o->file, x->at);
+  for (i = 0; i < x->count; i += n) {
+    const float *row = b + i / in * r, *from = a + i % in;
+    n = in - i % in < HF__READ ? in - i % in : (size_t)HF__READ;
+    if (!hf__tensor_get(base, x, i, n, w)) return 0;
+    for (j = 0; j < n; j++) {
+      unsigned char bytes[4];
+      double more = 0;
+      uint32_t bits;
+      for (k = 0; k < r; k++) more += (double)row[k] * (double)from[k * in + j];
+      bits = ad__narrow((float)((double)w[j] + by * more), x->form);
+      if (x->form == MIRAS_WEIGHTS_F16 && (bits & 0x7fffu) == 0x7c00u) {
+        hf__reject_as(c, MIRAS_ERR_ARGUMENT, x->name, "with its adapter it is too large for F16");
+        return 0;
+      }
+      for (k = 0; k < wide; k++) bytes[k] = (unsigned char)(bits >> 8 * k);
+      o->bad |= fwrite(bytes, 1, wide, o->file) != wide;
+    }
+  }
+  ad__free(c, b), ad__free(c, a);
+  return 1;
+}
+
+/* A file of the model's folder in the other: copied, and then what adapters are of is written. */
+static int ad__merge_file(hf__reader *c, hf__reader *base, const ad__config *f, const char *to,
+                          const char *name, int file) {
+  uint64_t size = 0;
+  FILE *from = hf__folder_open(base, name, file >= 0, &size);
+  hf__tensor *A, *B;
+  char *path, *part = NULL;
+  size_t i, n;
+  ad__out o;
+  if (!from) return base->result == MIRAS_OK;
+  path = ad__join(c, to, name);
+  if (!path || !ad__begin(c, &o, path, &part)) {
+    fclose(from);
+    return 0;
+  }
+  while ((n = fread(base->run, 1, sizeof base->run, from)) > 0)
+    o.bad |= fwrite(base->run, 1, n, o.file) != n;
+  o.bad |= ferror(from) != 0;
+  fclose(from);
+  for (i = 0; i < base->tensor_count && !o.bad; i++) {
+    const hf__tensor *x = &base->tensors[i];
+    if (x->file == file && ad__of_weight(c, x, &A, &B) > 0)
+      o.bad |= !ad__merge_tensor(c, base, f, &o, x, A, B);
+  }
+  if (c->result != MIRAS_OK || base->result != MIRAS_OK) {     /* which has its sentence          */
+    fclose(o.file), remove(part);
+    return 0;
+  }
+  if (!ad__end(c, &o, path, part)) return 0;
+  ad__free(c, part), ad__free(c, path);
+  return 1;
+}
+
+static void ad__peft_merge(hf__reader *c, hf__reader *base, const char *path, const char *folder,
+                           const char *to, char *why, size_t why_size) {
+  static const char *const others[] = {
+    "model.safetensors.index.json", "generation_config.json", "tokenizer.json",
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "merges.txt", "tokenizer.model", "chat_template.jinja", "config.json"};
+  hf__tensor *A, *B;
+  const char *there;
+  FILE *file;
+  ad__config f;
+  size_t i;
+  int fits;
+  if (!ad__peft_open(c, &f, path, why, why_size) ||
+      !hf__reader_open(base, folder, NULL, 0, "unknown", why, why_size)) return;
+  for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
+  for (i = 0; i < base->tensor_count; i++) {
+    fits = ad__of_weight(c, &base->tensors[i], &A, &B);
+    if (fits < 0) return;
+    if (fits) A->taken = B->taken = 1;
+  }
+  for (i = 0; i < c->tensor_count; i++)
+    if (!c->tensors[i].taken) {
+      hf__reject_as(c, MIRAS_ERR_MISMATCH, c->tensors[i].name, "the model has no weight for it");
+      return;
+    }
+  there = ad__join(c, to, "config.json");
+  file = there ? hf__file_read(there) : NULL;
+  if (file) {
+    fclose(file);
+    hf__reject_as(c, MIRAS_ERR_ARGUMENT, to, "a model is there already; it must be another folder");
+  }
+  for (i = 0; i < (size_t)base->files && c->result == MIRAS_OK; i++)
+    if (!ad__merge_file(c, base, &f, to, base->names[i], (int)i)) return;
+  for (i = 0; i < HF__COUNT(others) && c->result == MIRAS_OK; i++)
+    if (!ad__merge_file(c, base, &f, to, others[i], -1)) return;
+}
+
 /* ---- the public calls ---- */
 
 MIRAS_API int miras_peft_is(const char *path) {
@@ -921,6 +1075,15 @@ MIRAS_API miras_result miras_peft_save(const miras_model *m, const char *folder,
   memset(&s, 0, sizeof s);
   s.walk.m = m;
   ad__peft_save(c, b, &s, folder, base, why, why_size);
+  return ad__drop(c, b);
+}
+
+MIRAS_API miras_result miras_peft_merge(const char *path, const char *base, const char *to,
+                                        char *why, size_t why_size) {
+  hf__reader *c, *b;
+  if (!path || !base || !to) return MIRAS_ERR_ARGUMENT;
+  if (!ad__readers(&c, &b, why, why_size)) return MIRAS_ERR_ALLOC;
+  ad__peft_merge(c, b, path, base, to, why, why_size);
   return ad__drop(c, b);
 }
 #endif /* MIRAS_ADAPTERS_IMPLEMENTATION */

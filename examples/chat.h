@@ -1,7 +1,7 @@
 /* chat.h: what the programs that run language models share, run.c, openai.c and tune.c, which
  * include it behind miras.h, huggingface.h, tokenizer.h, gguf.h and adapters.h, with their name as
  * PROGRAM: vocabularies, options, models, templates of talks, draws, and texts that end an
- * answer, which CHAT_NO_ANSWERS leaves out. */
+ * answer, which CHAT_NO_ANSWERS leaves out; CHAT_NO_FOLDERS leaves making a folder out. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -14,6 +14,8 @@
   #include <sys/mman.h>
   #include <sys/stat.h>
   #include <unistd.h>
+#elif defined(_WIN32)
+  #include <direct.h>
 #endif
 
 /* ---- small tools ----------------------------------------------------------------------------- */
@@ -50,6 +52,19 @@ static int can_be_read(const char *path) {
   if (f) fclose(f);
   return good;
 }
+
+#ifndef CHAT_NO_FOLDERS
+static void make_folder(const char *option, const char *path) {
+#if defined(_POSIX_C_SOURCE)
+  if (mkdir(path, 0777) && errno != EEXIST)
+    die(1, "%s is %s, which cannot be made: %s", option, path, strerror(errno));
+#elif defined(_WIN32)
+  if (_mkdir(path) && errno != EEXIST) die(1, "%s is %s, which cannot be made", option, path);
+#else
+  (void)option, (void)path;
+#endif
+}
+#endif
 
 /* Letters to change, leave out or put in until a is b; words of more than 63 are far from all. */
 static int distance(const char *a, const char *b) {

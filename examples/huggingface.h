@@ -56,10 +56,10 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
 /* Load the tensors at `path` into m, a model of that descriptor; windows of attention, dropout,
- * seed and resets may differ, and it may have adapters, which stay as they are. All is checked
- * first, and then read piece by piece: when a disk fails meanwhile, m holds a mixture, which
- * MIRAS_ERR_IO says. Room is allocated as to describe it, and for 32 columns of the highest
- * matrix. */
+ * seed, resets and what the head learns (adapt) may differ, and it may have adapters, which stay as
+ * they are. All is checked first, and then read piece by piece: when a disk fails meanwhile, m
+ * holds a mixture, which MIRAS_ERR_IO says. Room is allocated as to describe it, and for 32 columns
+ * of the highest matrix. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size);
@@ -4163,8 +4163,8 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   return hf__reader_drop(c);
 }
 
-/* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout and seed
- * may be as m has them. */
+/* Is m, of descriptor d, the model that was read? Windows of attention, resets, dropout, seed,
+ * adapters and what the head learns may be as m has them. */
 static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_desc *d) {
   int i;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++) {
@@ -4175,6 +4175,7 @@ static int hf__same_model(hf__reader *c, hf__described *to, const miras_model_de
   }
   to->is.dropout = d->dropout;
   to->is.seed = d->seed;
+  to->is.adapt = d->adapt;
   to->is.adapter = d->adapter;
   memcpy(to->is.adapters, d->adapters, sizeof d->adapters);
   if (!hf__resolve(c, to)) return 0;

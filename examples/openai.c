@@ -59,6 +59,7 @@
 #define MIRAS_ADAPTERS_IMPLEMENTATION
 #include "adapters.h"
 #define PROGRAM "openai"
+#define CHAT_NO_FOLDERS
 #include "chat.h"
 
 enum { MOST_BODY = 1 << 20, MOST_IGNORED = 64 << 20, MOST_STOPS = 16, CONNECTIONS = 1000 };

@@ -12,14 +12,18 @@
  *     ./run FOLDER --info                           what it is, and its size; no weight is read
  *     ./run FOLDER --weights q8 --save FILE         once; ./run FILE then opens in a
  *                                                   fifth of the time
+ *     ./run FOLDER --adapt 2 --chat                 the head learns from what it reads
+ *     ./run FOLDER --adapter mine --merge NEW       a folder with what tune has learned in it
  *     ./run --help                                  every option
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
  * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
  * alone. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
  * and a checksum of the model's files and of what the options make of them: another model's is not
- * taken, nor one that is damaged; either is replaced. Exit status: 0 done, 1 a file or a model
- * failed, 2 wrong arguments. */
+ * taken, nor one that is damaged; either is replaced. --adapt learns from prompts and from what is
+ * said in a talk, and not from what the model writes itself. The model stays as it is: what is
+ * learned is in the state, which it makes larger by what the head would take as floats. Exit
+ * status: 0 done, 1 a file or a model failed, 2 wrong arguments. */
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
@@ -120,8 +124,8 @@ static int is_views(const char *path) {
 typedef struct options {
   source from;
   drawing how;
-  const char *prompt, *file, *cache, *state, *save_state, *save, *until;
-  double count, stop;
+  const char *prompt, *file, *cache, *state, *save_state, *save, *merge, *until;
+  double count, stop, adapt;
   int ids, score, info, chat, show_prompt;
 } options;
 
@@ -134,6 +138,8 @@ static const option table[] = {
   {"--file", 's', &given.file, 0, 0, "the prompt is what this file holds"},
   {"--chat", 'f', &given.chat, 0, 0,
    "talk: lines of standard input are answered; /help lists what else a line can be"},
+  {"--adapt", 'r', &given.adapt, 0, 8,
+   "learn from what is read, in the state, as fast as this: 1 to 2; the model stays as it is"},
   ADAPTER_OPTION(given.from), SOURCE_OPTIONS(given.from),
   {"--show-prompt", 'f', &given.show_prompt, 0, 0, "write what a turn is to the model, as well"},
   {"--ids", 'f', &given.ids, 0, 0,
@@ -153,6 +159,8 @@ static const option table[] = {
    "write the descriptor and the model's size, and no more; no weight is read"},
   {"--save", 's', &given.save, 0, 0,
    "write the model, its matrices as --weights says, as a file of miras.h, which opens faster"},
+  {"--merge", 's', &given.merge, 0, 0,
+   "write MODEL's folder again, into this one, with --adapter in its weights, and no more"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
 static void print_help(void) {
@@ -180,6 +188,17 @@ static void check_options(const options *o) {
   if (o->score && (o->cache || o->save_state))
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
         o->cache ? "--cache" : "--save-state");
+  if (o->merge && !(o->from.adapter && miras_peft_is(o->from.adapter)))
+    die(2, "--merge needs an --adapter, a folder in PEFT's form");
+  if (o->merge && (o->ids || o->prompt || o->file || o->chat || o->score || o->info || o->save ||
+                   o->cache || o->state || o->save_state || o->adapt > 0 || o->from.weights))
+    die(2, "--merge writes a folder, in the types that it has, and no more: beside "
+           "--adapter no option is for it");
+  if (o->merge && can_be_read(o->from.model))
+    die(2, "--merge needs a folder as a model, as Hugging Face has them; %s is a file",
+        o->from.model);
+  if (o->adapt > 0 && o->save)
+    die(2, "--save writes a model, and what --adapt learns is a text's: --save-state writes it");
 #ifndef MIRAS_PTHREADS
   if (o->from.threads > 1)
     die(2, "--threads is %g; there are no POSIX threads here", o->from.threads);
@@ -392,6 +411,25 @@ static void say_info(const options *o, miras_model_desc *d) {
          (double)miras_model_size(d, NULL, 0));
 }
 
+/* A folder of the model with what was tuned in it. */
+static void merge_folder(const options *o) {
+  char why[1024] = "";
+  make_folder("--merge", o->merge);
+  if (miras_peft_merge(o->from.adapter, o->from.model, o->merge, why, sizeof why) != MIRAS_OK)
+    die(1, "--merge is %s: %s", o->merge, why);
+}
+
+/* The head learns while it reads ("THE HEAD AS A MEMORY" in miras.h), by its hidden row and, as far
+ * as a table of the vocabulary's rows is not too large, by the last tokens. */
+static void learn_words(const options *o, miras_model_desc *d) {
+  enum { LARGEST = 1 << 22 };          /* numbers of the table                                    */
+  d->adapt.learning_rate = (float)o->adapt;
+  d->adapt.hidden = 1;
+  for (d->adapt.contexts = 12; d->adapt.contexts && d->vocab > LARGEST >> d->adapt.contexts;)
+    d->adapt.contexts = d->adapt.contexts > 8 ? d->adapt.contexts - 1 : 0;
+  if (d->adapt.contexts) d->adapt.context_rate = (float)o->adapt / 2;
+}
+
 static void read_prompt(const options *o, const miras_tokenizer *v, tokens *prompt, int vocab) {
   size_t n = 0, i;
   char *text = NULL;
@@ -444,6 +482,7 @@ static void finish_text(void) {
 /* A text on one thread is a session. On more, a server works on the session's state, and what it
  * says is the same to the bit. */
 typedef struct writer {
+  const miras_model *m;
   miras_session *s;
   miras_server *server;    /* NULL: one thread                                                    */
 #ifdef MIRAS_PTHREADS
@@ -454,6 +493,7 @@ typedef struct writer {
   int32_t last;            /* that token; -1: the server had none, or many                        */
   tokens seen;             /* what was fed here                                                   */
   float *weighed;          /* [vocab] logits of a draw                                            */
+  int32_t *nothing;        /* a row's classes, all unknown                                        */
   int vocab;
 } writer;
 
@@ -461,7 +501,11 @@ enum { PIECE = 64 };       /* tokens that are scored together                   
 
 /* saves: the state is wanted in the end. */
 static void writer_open(writer *w, const miras_model *m, int threads, int saves) {
+  const size_t classes = (size_t)miras_model_row(m)->classes;
   memset(w, 0, sizeof *w);
+  w->m = m;
+  w->nothing = (int32_t *)grow(NULL, classes, sizeof(int32_t));
+  memset(w->nothing, 0xff, classes * sizeof(int32_t));
   w->vocab = miras_model_desc_of(m)->vocab;
   w->last = -1;
   w->weighed = (float *)grow(NULL, (size_t)w->vocab, sizeof(float));
@@ -501,7 +545,7 @@ static void writer_close(writer *w) {
   miras_pool_close(w->pool);
 #endif
   miras_close(w->s);
-  free(w->logits), free(w->before), free(w->weighed), free(w->seen.at);
+  free(w->logits), free(w->before), free(w->weighed), free(w->nothing), free(w->seen.at);
 }
 
 /* Feed tokens by the server; logits behind the last `asked` of them. */
@@ -519,6 +563,12 @@ static const float *serve(writer *w, const int32_t *ids, size_t count, size_t as
   result = miras_server_feed(w->server, &text, 1, w->logits);
   if (result != MIRAS_OK) die(1, "the model cannot go on: %s", miras_result_text(result));
   return w->logits;
+}
+
+/* What comes next is not learned by --adapt: the model has written it itself, or a template. */
+static void learn_nothing(writer *w) {
+  if (miras_model_desc_of(w->m)->adapt.learning_rate > 0)
+    (void)miras_session_learn(w->s, w->nothing, NULL);
 }
 
 /* Logits behind count tokens; never NULL. A damaged model ends the program. */
@@ -695,6 +745,7 @@ static void write_text(const options *o, const miras_model *m, writer *w,
     if ((double)token == o->stop) break;
     if (o->ids) printf("%ld\n", (long)token), fflush(stdout);
     else if (write_token(&out, v, token)) break;
+    learn_nothing(w);
     logits = feed(w, &token, 1);
   }
   write_rest(&out);
@@ -719,7 +770,15 @@ int main(int argc, char **argv) {
     if (o->from.adapter) die(2, "--state is a file of tune's, and so is --adapter; one of them is");
     o->from.adapter = o->state, o->state = NULL;
   }
+  if (o->merge) {
+    merge_folder(o);
+    return 0;
+  }
   own = describe_model(&o->from, &asked, &d);
+  if (o->adapt > 0) {
+    learn_words(o, &d);
+    asked.adapt = d.adapt;
+  }
   if (o->info && !o->save) {
     say_info(o, &d);
     return 0;
@@ -753,6 +812,7 @@ int main(int argc, char **argv) {
   if (o->save_state && miras_save(w.s, o->save_state) != MIRAS_OK)
     die(1, "--save-state is %s, which cannot be written", o->save_state);
   writer_close(&w);
+  free(prompt.at);
   miras_tokenizer_close(v);
   miras_close(m);
   return 0;

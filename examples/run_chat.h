@@ -72,6 +72,7 @@ static void talk_answer(talk *c, const char *message, size_t n) {
   if (c->o->show_prompt) fwrite(c->form.text, 1, c->form.count, stderr), fputc('\n', stderr);
   talk_stopped = 0;
   signal(SIGINT, talk_stop);
+  learn_nothing(c->w);                 /* that an answer ends here                                */
   logits = feed(c->w, turn.at, turn.count);
   c->begun = 1, c->skip = 0;
   for (count = 0; count < c->o->count && !talk_stopped; count++) {
@@ -81,6 +82,7 @@ static void talk_answer(talk *c, const char *message, size_t n) {
       if (out.stop == c->form.form->end) c->skip = out.read;
       break;
     }
+    learn_nothing(c->w);
     logits = feed(c->w, &token, 1);
   }
   write_rest(&out);

@@ -15,7 +15,8 @@
  * --adapter R trains adapters of that rank beside the model's matrices (LoRA), --state what its
  * memories begin with (state tuning), both together both. The model may be held in q8, bf16 or f16,
  * and does not move; gradients and moments are of what is trained alone. Before and behind it says
- * the loss on the last tenth of the text, which it does not train on. --memory is a bound on the
+ * the loss on the last tenth of the text, which it does not train on, and with --beside on another
+ * one, which tells what the model loses elsewhere. --memory is a bound on the
  * model and the training together, within which --batch and --context are made smaller; what does
  * not fit then is refused. Adapters of a folder are written in PEFT's form into the folder --out,
  * which Hugging Face's peft loads; anything else as one small file. With --checkpoint a run that
@@ -25,9 +26,6 @@
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS
-  #include <sys/stat.h>
-#elif defined(_WIN32)
-  #include <direct.h>
 #endif
 #include <time.h>
 
@@ -49,7 +47,7 @@
 
 typedef struct options {
   source from;
-  const char *text, *out, *targets, *memory, *checkpoint;
+  const char *text, *out, *targets, *memory, *checkpoint, *beside;
   double rank, scale, dropout, steps, stop, batch, context, rate, seed, every, tests;
   int state;
 } options;
@@ -76,8 +74,11 @@ static const option table[] = {
   {"--rate", 'r', &given.rate, 0, 10, "the highest learning rate"},
   {"--memory", 's', &given.memory, 0, 0, "bytes, or 4G, 800M: what model and training may take"},
   {"--checkpoint", 's', &given.checkpoint, 0, 0, "go on from this file if it is there; it is kept"},
+  {"--beside", 's', &given.beside, 0, 0,
+   "another text, or talks: what the model loses there is said in the same lines"},
   {"--every", 'i', &given.every, 1, 1e9, "steps from line to line"},
-  {"--tests", 'i', &given.tests, 1, 1e9, "most windows, or talks, of the text that are held out"},
+  {"--tests", 'i', &given.tests, 1, 1e9,
+   "most windows, or talks, that are held out of the text, and that are read of --beside"},
   {"--seed", 'i', &given.seed, 0, 1e15, "of adapters and of the order"},
   SOURCE_OPTIONS(given.from),
   {NULL, 0, NULL, 0, 0, NULL}};
@@ -250,7 +251,7 @@ static void train_rows(rows *r, uint64_t seed, uint64_t step, int first) {
   }
 }
 
-/* Nats a token of what is held out, and how many tokens these are. */
+/* Nats a token of what is held out, or of what is beside it, and how many tokens these are. */
 static double held_out(miras_trainer *t, rows *r, size_t *counted) {
   double sum = 0;
   size_t i, n = 0;
@@ -382,16 +383,6 @@ static void train(const options *o, miras_model *m, miras_trainer *t, rows *r) {
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
 
-static void make_folder(const char *path) {
-#if defined(_POSIX_C_SOURCE)
-  if (mkdir(path, 0777) && errno != EEXIST) die(1, "--out is %s, which cannot be made", path);
-#elif defined(_WIN32)
-  (void)_mkdir(path);
-#else
-  (void)path;
-#endif
-}
-
 static void check_options(const options *o) {
   if (!o->text) die(2, "a text is needed behind the model: UTF-8, or talks that end in .jsonl");
   if (!o->out) die(2, "--out is needed: where what is learned is written");
@@ -439,7 +430,7 @@ static void save(const options *o, miras_model *m, const char *only) {
   const int file = can_be_read(o->from.model) || o->state ||
                    (n > 12 && strcmp(o->out + n - 12, ".safetensors") == 0);
   miras_result result;
-  if (!file) make_folder(o->out);
+  if (!file) make_folder("--out", o->out);
   result = file ? miras_views_save(m, only, o->out, why, sizeof why)
                 : miras_peft_save(m, o->out, o->from.model, why, sizeof why);
   if (result != MIRAS_OK) die(1, "--out is %s: %s", o->out, why);
@@ -460,33 +451,38 @@ static miras_model *open_base(const options *o) {
   return open_model(&o->from, to, own);
 }
 
-/* The text, or the talks. */
-static void read_data(const options *o, const miras_tokenizer *v, data *all) {
-  const size_t n = strlen(o->text);
+/* The text of a file, or its talks. */
+static void read_data(const options *o, const char *path, const miras_tokenizer *v, data *all) {
+  const size_t n = strlen(path);
   size_t size;
-  char *text = read_file(o->text, &size, 0);
+  char *text = read_file(path, &size, 0);
   chat form;
   memset(all, 0, sizeof *all);
-  if (n > 6 && strcmp(o->text + n - 6, ".jsonl") == 0) {
+  if (n > 6 && strcmp(path + n - 6, ".jsonl") == 0) {
     if (!chat_open(&form, &o->from, v)) die(2, "the model names no template; --template is needed");
-    read_talks(all, &form, o->text, text, size);
+    read_talks(all, &form, path, text, size);
     if (all->count < 2)
-      die(1, "%s has %lu talks; two are needed", o->text, (unsigned long)all->count);
+      die(1, "%s has %lu talks; two are needed", path, (unsigned long)all->count);
   } else if (!encode(v, &all->t, text, size, 0)) {
-    die(1, "%s: %s", o->text, no_tokens);
+    die(1, "%s: %s", path, no_tokens);
   }
   free(text);
+}
+
+static void say_cut(const rows *r) {
+  const data *d = r->d;
+  size_t i, cut = 0;
+  for (i = 0; i < d->count; i++) cut += d->talks[i].count > (size_t)r->context + 1;
+  if (cut)
+    printf("%lu of %lu talks are longer than the context, and cut\n", (unsigned long)cut,
+           (unsigned long)d->count);
 }
 
 /* The last tenth is held out. */
 static void share_out(const options *o, rows *r) {
   const data *d = r->d;
   const size_t windows = d->learns ? d->count : d->t.count / (size_t)r->context;
-  size_t i, cut = 0;
-  for (i = 0; i < d->count; i++) cut += d->talks[i].count > (size_t)r->context + 1;
-  if (cut)
-    printf("%lu of %lu talks are longer than the context, and cut\n", (unsigned long)cut,
-           (unsigned long)d->count);
+  say_cut(r);
   r->x = (int32_t *)grow(NULL, (size_t)r->batch * (size_t)r->context, sizeof *r->x);
   r->y = (int32_t *)grow(NULL, (size_t)r->batch * (size_t)r->context, sizeof *r->y);
   if (!d->learns && windows < 4)
@@ -498,6 +494,28 @@ static void share_out(const options *o, rows *r) {
                        : d->t.count - r->held * (size_t)r->context - 1;
 }
 
+/* Of what is beside the text all is held out, up to --tests; rows are made where r's are. */
+static void share_beside(const options *o, const rows *r, const data *d, rows *beside) {
+  const size_t windows =
+    d->learns ? d->count : d->t.count ? (d->t.count - 1) / (size_t)r->context : 0;
+  *beside = *r;
+  beside->d = d, beside->train = 0;
+  if (!windows)
+    die(1, "--beside is %s, of %lu tokens; a window of %d and a token are needed", o->beside,
+        (unsigned long)d->t.count, r->context);
+  beside->held = windows < (size_t)o->tests ? windows : (size_t)o->tests;
+  say_cut(beside);
+}
+
+/* Say what rows cost; *before receives it, or is what it was. */
+static void say_loss(const char *name, miras_trainer *t, rows *r, int behind, double *before) {
+  size_t counted;
+  const double loss = held_out(t, r, &counted);
+  printf("%s: %lu tokens, loss %.4f ", name, (unsigned long)counted, loss);
+  if (behind) printf("behind (%+.1f %%)\n", 100 * (loss / *before - 1));
+  else printf("before\n"), *before = loss;
+}
+
 int main(int argc, char **argv) {
   options *o = &given;
   const char *only;
@@ -505,11 +523,10 @@ int main(int argc, char **argv) {
   miras_tokenizer *v;
   miras_model *m;
   miras_trainer *t;
-  data all;
-  rows r;
+  data all, others;
+  rows r, beside;
   char why[256] = "";
-  size_t counted;
-  double before, after;
+  double before = 0, before_beside = 0;
   if (take_options(table, argc, argv, &o->from.model)) return print_help(), 0;
   check_options(o);
   if (!o->from.vocab) o->from.vocab = own_vocabulary(o->from.model);
@@ -518,7 +535,9 @@ int main(int argc, char **argv) {
   if (!v && miras_model_desc_of(m)->vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab is needed, or a tokenizer.json in its "
            "folder", miras_model_desc_of(m)->vocab);
-  read_data(o, v, &all);
+  read_data(o, o->text, v, &all);
+  memset(&others, 0, sizeof others);
+  if (o->beside) read_data(o, o->beside, v, &others);
 #ifdef MIRAS_PTHREADS
   if (o->from.threads > 1) pool = miras_pool_open((int)o->from.threads, NULL, why, sizeof why);
   if (o->from.threads > 1 && !pool) die(1, "%s", why);
@@ -528,18 +547,18 @@ int main(int argc, char **argv) {
   r.d = &all;
   t = open_trainer(o, m, only, pool, o->memory ? bytes_of(o->memory) : 0, chunk_of(m), &r);
   share_out(o, &r);
+  if (o->beside) share_beside(o, &r, &others, &beside);
+  say_loss("held out", t, &r, 0, &before);       /* of the model as it is, wherever it goes on    */
+  if (o->beside) say_loss("beside", t, &beside, 0, &before_beside);
   if (o->checkpoint && can_be_read(o->checkpoint)) {
     const miras_result result = miras_load(t, o->checkpoint, why, sizeof why);
     if (result != MIRAS_OK)
       die(1, "--checkpoint is %s: %s", o->checkpoint, why[0] ? why : miras_result_text(result));
     printf("on from step %lu\n", (unsigned long)miras_trainer_steps(t));
   }
-  before = held_out(t, &r, &counted);
-  printf("held out: %lu tokens, loss %.4f before\n", (unsigned long)counted, before);
   train(o, m, t, &r);
-  after = held_out(t, &r, &counted);
-  printf("held out: %lu tokens, loss %.4f behind (%+.1f %%)\n", (unsigned long)counted, after,
-         100 * (after / before - 1));
+  say_loss("held out", t, &r, 1, &before);
+  if (o->beside) say_loss("beside", t, &beside, 1, &before_beside);
   save(o, m, only);
   miras_close(t);
 #ifdef MIRAS_PTHREADS
@@ -548,5 +567,6 @@ int main(int argc, char **argv) {
   miras_tokenizer_close(v);
   miras_close(m);
   free(r.x), free(r.y), free(all.t.at), free(all.learns), free(all.talks);
+  free(others.t.at), free(others.learns), free(others.talks);
   return 0;
 }

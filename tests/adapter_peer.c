@@ -1,8 +1,9 @@
 /* adapter_peer.c: what adapter_peers.py compares with peft and transformers.
  *   adapter_peer FOLDER ADAPTER WEIGHTS OUT TOKEN..   opens the folder's model, held as WEIGHTS (a
  *     number of miras_weights), with the adapter; writes the logits of each token, and the mean
- *     loss of each next one, as floats to OUT.f32, the adapter again to OUT.peft, and to OUT.grads
- *     that adapter with gradients in the places of its numbers. The folders are there. */
+ *     loss of each next one, as floats to OUT.f32, the adapter again to OUT.peft, to OUT.merged the
+ *     model with it, and to OUT.grads that adapter with gradients in the places of its numbers. The
+ *     folders are there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,8 @@ int main(int argc, char **argv) {
   f = fopen(path, "wb");
   need(f && fwrite(logits, sizeof *logits, (size_t)n * (size_t)outs, f) == (size_t)(n * outs) &&
          fwrite(&loss, sizeof loss, 1, f) == 1 && !fclose(f), "write");
+  snprintf(path, sizeof path, "%s.merged", argv[4]);
+  need(!miras_peft_merge(argv[2], argv[1], path, why, sizeof why), "merge");
   snprintf(path, sizeof path, "%s.peft", argv[4]);
   need(!miras_peft_save(m, path, argv[1], why, sizeof why), "save");
   v = miras_model_views(m, &count);

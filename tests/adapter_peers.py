@@ -2,7 +2,8 @@
 """adapter_peers.py PROGRAM: adapters beside peft and transformers, with the random weights of
 tests/data/checkpoints; PROGRAM is tests/adapter_peer.c. Logits with an adapter that peft has
 written, gradients of its A and B over bases in float, bf16 and q8 (which torch holds as floats of
-the same numbers), and peft's own logits with what is written back.
+the same numbers), peft's own logits with what is written back, and those of transformers with the
+folder into which it was merged.
     pip install torch transformers peft safetensors numpy
     cc -O2 tests/adapter_peer.c -o adapter_peer -lm && python3 tests/adapter_peers.py ./adapter_peer
 """
@@ -14,6 +15,7 @@ import tempfile
 import numpy as np
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors import safe_open
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM
 
@@ -68,7 +70,8 @@ def main(program):
                     else:
                         x.data = base[key].clone()
                 out = os.path.join(room, f"out{form}")
-                os.makedirs(out + ".peft"), os.makedirs(out + ".grads")
+                for end in (".peft", ".grads", ".merged"):
+                    os.makedirs(out + end)
                 subprocess.run([program, folder, os.path.join(room, "adapter"), str(form), out] +
                                [str(t) for t in tokens], check=True)
                 ids = torch.tensor([tokens])
@@ -103,6 +106,16 @@ def main(program):
                       .reshape(len(tokens), -1))
             print(f"{name}, written and loaded by peft: logits {far:.1e}")
             worst = max(worst, far)
+            merged, said = AutoModelForCausalLM.from_pretrained(
+                os.path.join(room, "out0.merged"), dtype=torch.float32, output_loading_info=True)
+            far = off(merged(ids).logits[0].detach().numpy(),
+                      np.fromfile(os.path.join(room, "out0.f32"), np.float32)[:-1]
+                      .reshape(len(tokens), -1))
+            with safe_open(os.path.join(folder, "model.safetensors"), "pt") as f:
+                short = any(f.get_slice(k).get_dtype() == "BF16" for k in f.keys())
+            print(f"{name}, merged and loaded by transformers: logits {far:.1e}"
+                  f"{' (the folder is bf16)' if short else ''}")
+            worst = max(worst, far / 300 if short else far, 1 if said["missing_keys"] else 0)
     return worst > 1e-4
 
 

@@ -18,7 +18,7 @@ bad=0
 say() { echo "test_run.sh: $*"; bad=1; }
 expect() {   # status, words, got
   [ "$3" = "$1" ] || say "status $3 and not $1: $(cat log)"
-  [ -z "$2" ] || grep -q "$2" log || say "no \"$2\" in: $(cat log)"
+  [ -z "$2" ] || grep -q -e "$2" log || say "no \"$2\" in: $(cat log)"
 }
 same() { cmp -s "$1" "$2" || say "$3: $(head -c 200 "$1") is not $(head -c 200 "$2")"; }
 
@@ -449,6 +449,69 @@ done
 "$run" byte.safetensors --chat </dev/null >log 2>&1; expect 2 'names no template' $?
 "$run" byte.safetensors --chat --prompt x >log 2>&1; expect 2 'chat takes what is said' $?
 "$run" byte.safetensors --prompt x --system y >log 2>&1; expect 2 'system is for --chat' $?
+
+# A head that learns what it reads: fewer bits, whatever holds the matrices; the same on any number
+# of threads, from a cache, and saved on the way. What it writes it does not learn.
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "4 7 9 %d 2 ", 11 + (i * i) % 3 }' >often
+few() { "$run" "$@" --ids --score <often 2>log | cut -d ' ' -f 1 || say "$*: $(cat log)"; }
+for name in gated_deltanet llama; do
+  for form in float bf16 q8 q4; do
+    awk "BEGIN { exit !($(few "$models/$name" --weights $form --adapt 1) < \
+                        0.5 * $(few "$models/$name" --weights $form)) }" ||
+      say "$name as $form learns nothing"
+  done
+done
+"$run" "$model" --weights q8 --save own8.safetensors >log 2>&1; expect 0 '' $?
+few own8.safetensors --adapt 1 >got
+few "$model" --weights q8 --adapt 1 >want
+same got want '--adapt with a file of ours'
+few "$model" --weights q8 --adapt 1 --threads 2 >got
+same got want 'the score with --adapt on two threads'
+few "$model" --weights q8 --adapt 0 >got
+few "$model" --weights q8 >want
+same got want '--adapt 0'
+ids --adapt 1 <often >want
+ids --adapt 1 --threads 2 <often >got
+same got want '--adapt on two threads'
+cut -d ' ' -f 1-100 often >half
+cut -d ' ' -f 101- often >rest
+rm -f cache
+ids --adapt 1 --cache cache <half >/dev/null
+ids --adapt 1 --cache cache <often >got
+grep -q '99 of 300' log || say "--adapt and a cache: $(cat log)"
+same got want '--adapt with a cache'
+ids --cache cache <often >/dev/null
+grep -q 'of another model' log || say "a cache of --adapt was taken without it: $(cat log)"
+for threads in 1 2; do
+  "$run" "$model" --ids --adapt 1 --tokens 0 --threads $threads --save-state state <half >log 2>&1
+  expect 0 '' $?
+  ids --adapt 1 --state state <rest >got
+  same got want "--adapt, saved with $threads threads"
+  { "$run" "$model" --ids --adapt 1 --seed 3 --tokens 5 --threads $threads --save-state saved \
+      <often 2>log
+    "$run" "$model" --ids --adapt 1 --seed 3 --tokens 7 --state saved </dev/null 2>log; } >got
+  same got want "--adapt, saved on the way with $threads threads"
+done
+"$run" "$model" --ids --state state <rest >log 2>&1; expect 1 'no state of this model' $?
+ids --adapt 1 --save-state written <often >more
+cat often more | tr '\n' ' ' >read
+"$run" "$model" --ids --adapt 1 --tokens 0 --save-state state <read >log 2>&1; expect 0 '' $?
+cmp -s written state && say 'what --adapt writes it learns'
+ids --save-state written <often >more
+cat often more | tr '\n' ' ' >read
+"$run" "$model" --ids --tokens 0 --save-state state <read >log 2>&1; expect 0 '' $?
+same written state 'what is written and what is read, without --adapt'
+printf 'one\ntwo\n' | talk --adapt 1 >want
+printf 'one\nx\n/undo\ntwo\n' | talk --adapt 1 >got
+printf 'one\n' | talk --adapt 1 >one
+behind() { tail -c +$(($(wc -c <one) + 1)); }
+{ cat one; printf 'one\nx\n' | talk --adapt 1 | behind; behind <want; } >more
+same got more '/undo with --adapt'
+printf 'one\n/branch a\nx\n/to a\n/save talk.state\n' | talk --adapt 1 >/dev/null
+{ cat one; printf '/load talk.state\ntwo\n' | talk --adapt 1; } >got
+same got want '/branch, /save and /load with --adapt'
+"$run" "$model" --ids --adapt 9 <eight >log 2>&1; expect 2 'from 0 to 8' $?
+"$run" "$model" --adapt 1 --save x.safetensors >log 2>&1; expect 2 '--save writes a model' $?
 
 # Draws: among the likeliest alone, and less often what has come.
 write() { "$run" byte.safetensors --prompt 'The ' --tokens 60 "$@" 2>log || say "$*: $(cat log)"; }

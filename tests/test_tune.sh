@@ -50,16 +50,43 @@ less "$(score "$models/llama" --vocab vocab --weights q8 --adapter short)" "0.8 
   >log 2>&1 || say "$(cat log)"
 [ "$(grep -c '_proj"' few/adapter_config.json)" = 6 ] || say "$(cat few/adapter_config.json)"
 
-# A run that was ended goes on to the same bits.
+# A run that was ended goes on to the same bits, and says the same of another text beside.
+tr 'a-m' 'n-za' <text | head -c 2000 >other
+"$tune" "$models/llama" text $usual --beside other --adapter 4 --out whole.safetensors >want 2>&1
+same mine.safetensors whole.safetensors '--beside'
 "$tune" "$models/llama" text $usual --stop 9 --adapter 4 --out half --checkpoint point >log 2>&1
 expect 0 'ended behind step 9' $?
-"$tune" "$models/llama" text $usual --adapter 4 --out on.safetensors --checkpoint point >log 2>&1
+"$tune" "$models/llama" text $usual --beside other --adapter 4 --out on.safetensors \
+  --checkpoint point >log 2>&1
 grep -q '^on from step 9$' log || say "$(cat log)"
+grep '^beside: 1024 tokens, loss ' log >got
+grep '^beside' want >want2
+same got want2 '--beside, and on from a checkpoint'
+[ "$(wc -l <got)" = 2 ] || say "$(cat log)"
+"$tune" "$models/llama" text $usual --beside text --adapter 4 --out own.safetensors >log 2>&1
+grep -q '^beside: .* behind (-' log || say "$(cat log)"
+head -c 20 text >short.text
+"$tune" "$models/llama" text $usual --beside short.text --adapter 4 --out no >log 2>&1
+expect 1 '--beside is short.text, of 20 tokens' $?
 same mine.safetensors on.safetensors 'on from a checkpoint'
 "$tune" "$models/llama" text $usual --state --adapter 4 --out no --checkpoint point >log 2>&1
 expect 1 'matches no parameter' $?
 "$tune" "$models/llama" text $usual --adapter 3 --out no --checkpoint point >log 2>&1
 expect 1 'adapter.rank' $?
+
+# A folder with the adapter in its weights says what both say, and takes no place of another's.
+"$run" "$models/llama" --adapter mine --merge both >log 2>&1; expect 0 '' $?
+with=$(score "$models/llama" --vocab vocab --adapter mine)
+less "$(score both --vocab vocab)" "$with + 1e-5" 'merged'
+less "$with" "$(score both --vocab vocab) + 1e-5" 'merged'
+[ "$(wc -c <both/model.safetensors)" = "$(wc -c <"$models/llama/model.safetensors")" ] ||
+  say "$(ls -l both)"
+"$run" "$models/llama" --adapter mine --merge both >log 2>&1; expect 1 'a model is there already' $?
+"$run" "$models/llama" --adapter mine.safetensors --merge no >log 2>&1; expect 2 'in PEFT' $?
+"$run" "$models/llama" --adapter mine --merge no --weights q8 >log 2>&1; expect 2 'no more' $?
+"$run" "$models/llama/model.safetensors" --adapter mine --merge no >log 2>&1; expect 2 'a file' $?
+"$run" "$models/mamba2" --adapter mine --merge no >log 2>&1; expect 1 'has no weight for it' $?
+[ "$(ls no)" = '' ] || say "left behind: $(ls no)"
 
 # States: of memories, over q8 as well.
 for name in gated_deltanet mamba2 rwkv7; do
