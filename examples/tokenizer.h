@@ -2442,11 +2442,11 @@ static int tok__read(miras_tokenizer *t, const char *bytes, size_t n) {
 static void tok__read_end(miras_tokenizer *t, const tok__buffer *config) {
   char word[TOK__WORD_SIZE];
   tok__json j, f[TOK__FIELDS], in[TOK__FIELDS];
+  if (!config->size || tok__valid_count(config->at, config->size) < config->size) return;
   j.at = config->at;
   j.end = config->at + config->size;
   j.bad = 0;
-  if (!config->size || tok__valid_count(config->at, config->size) < config->size ||
-      !tok__fields(&j, "eos_token", f) || !f[0].at) return;
+  if (!tok__fields(&j, "eos_token", f) || !f[0].at) return;
   if (*f[0].at == '{' && tok__fields(&f[0], "content", in)) f[0] = in[0];
   if (f[0].at && tok__word(&f[0], word)[0]) t->end = tok__find(t, word, strlen(word));
 }
