@@ -11666,12 +11666,11 @@ static MIRAS__UNUSED size_t miras__packed_bytes(int form, size_t rows, size_t co
 static MIRAS__UNUSED void miras__packed_read(const miras__kernels *k, const miras__packed *x,
                                              size_t row, size_t rows, size_t col, size_t cols,
                                              float *to, size_t down, size_t right) {
-  enum { FEW = 8 };
-  float wide[FEW * MIRAS__ACROSS];
+  float wide[8 * MIRAS__ACROSS];
   size_t i, j, n, r, c, all;
   for (i = 0; i < rows; i += n) {
     const size_t first = (row + i) % MIRAS__BRICK;
-    n = miras__least(rows - i, miras__least(FEW, MIRAS__BRICK - first));
+    n = miras__least(rows - i, miras__least(8, MIRAS__BRICK - first));
     for (j = 0; j < cols; j += all) {
       const size_t left = (col + j) % x->across;
       all = miras__least(cols - j, x->across - left);
@@ -27385,8 +27384,10 @@ static MIRAS__COLD void miras__kinds_draw(miras_model *m) {
     for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
       const miras__program *p = &m->program[kinds++];
       if (p->mixer.rope.turn) miras__draw_turns(&p->mixer.rope, d->mixer.rope.theta, NULL);
+#ifndef MIRAS_NO_ATTENTION
       if (p->attending.rope.turn)
         miras__draw_turns(&p->attending.rope, d->attention.rope.theta, &d->attention.rope_scaling);
+#endif
     }
   }
 }
@@ -27794,7 +27795,7 @@ static int miras__view_has(const miras_model *m, const miras_view *v, size_t row
 MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *v, size_t row,
                                               size_t rows, size_t col, size_t cols,
                                               const float *x) {
-  size_t width;
+  size_t width = 0;
   if (!miras__view_has(m, v, row, rows, col, cols, &width) || !x) return MIRAS_ERR_ARGUMENT;
   if (miras__view_form(m, v)) {
     const miras__packed to = miras__view_packed(m, v);
@@ -27811,7 +27812,7 @@ MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x) {
   const miras__kernels *k = miras__kernels_best();
-  size_t width;
+  size_t width = 0;
   if (!miras__view_has(m, v, row, rows, col, cols, &width) || !x) return MIRAS_ERR_ARGUMENT;
   if (miras__view_form(m, v)) {
     const miras__packed from = miras__view_packed(m, v);

@@ -376,7 +376,7 @@ static void test_every_field(void **state) {
 #define BETWEEN(type, a, b) \
   { offsetof(type, a) + sizeof(((type *)0)->a), offsetof(type, b) }
   static const size_t not_kept[][2] = {
-    BETWEEN(miras_model_desc, outputs, vocab), BETWEEN(miras_model_desc, dropout, seed),
+    BETWEEN(miras_model_desc, adapters, vocab), BETWEEN(miras_model_desc, dropout, seed),
     FIELD(heads), { offsetof(miras_model_desc, limit), sizeof(miras_model_desc) }
   };
   static const size_t not_of_layers[][2] = {
