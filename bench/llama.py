@@ -326,6 +326,7 @@ def main():
             table([(words[0], "", KINDS)], os.path.join(folder, "own"), int(words.get(1, 3)))
         return
     folder = words.get(1) or tempfile.mkdtemp()
+    os.makedirs(folder, exist_ok=True)
     for shape in sys.argv[4:] or SHAPES:
         own = os.path.join(folder, shape)
         files = [("%s.%s.gguf" % (own, kind), ", " + kind, [form]) for form, kind in KINDS.items()]
