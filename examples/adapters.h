@@ -120,6 +120,16 @@ static float *ad__numbers(hf__reader *c, const miras_model *m, const miras_view 
   if (x) miras_model_view_read(m, v, 0, rows, 0, v->count / rows, x);
   return x;
 }
+/* All numbers of a tensor. */
+static int ad__read(hf__reader *c, const hf__tensor *x, float *to) {
+  size_t i, n;
+  for (i = 0; i < x->count; i += n) {
+    n = x->count - i < HF__READ ? (size_t)x->count - i : (size_t)HF__READ;
+    if (!hf__tensor_get(c, x, i, n, to + i)) return 0;
+  }
+  return 1;
+}
+
 static void ad__free(hf__reader *c, void *at) {
   c->allocs--;
   c->used -= c->alloc[c->allocs].bytes;
@@ -311,24 +321,19 @@ static int ad__views_desc(hf__reader *c, miras_model_desc *d, const char *path, 
                                "it is no file of views: its format is not miras-views");
 }
 
-/* Tensor x of a file as view v: check it, or read it. */
+/* Tensor x of a file as the view of its name: check it, or read it, in one piece, so that a block
+ * of short weights is rounded once. */
 static int ad__views_take(hf__reader *c, miras_model *m, const hf__tensor *x, int write) {
   const miras_view *v = miras_model_view(m, x->name);
   const size_t rows = v ? hf__view_rows(v) : 0, cols = v ? v->count / rows : 0;
-  float run[HF__READ];
-  size_t i, j, n;
   if (!v)
     return hf__reject_as(c, MIRAS_ERR_MISMATCH, x->name, "the model has no view of this name");
   if (x->form < 0 || x->count != v->count || x->rank != v->rank ||
       x->shape[0] != (uint64_t)v->shape[0])
     return hf__reject_shape(c, x, v), c->result = MIRAS_ERR_MISMATCH, 0;
-  for (i = 0; write && i < rows; i++)
-    for (j = 0; j < cols; j += n) {
-      n = cols - j < HF__READ ? cols - j : (size_t)HF__READ;
-      if (!hf__tensor_get(c, x, i * cols + j, n, run) ||
-          miras_model_view_write(m, v, i, 1, j, n, run) != MIRAS_OK) return 0;
-    }
-  return 1;
+  if (!write && c->tile_room < v->count) c->tile_room = v->count;
+  return !write || (ad__read(c, x, c->tile) &&
+                    miras_model_view_write(m, v, 0, rows, 0, cols, c->tile) == MIRAS_OK);
 }
 
 static void ad__views_load(hf__reader *c, miras_model *m, const char *path, char *why,
@@ -336,9 +341,12 @@ static void ad__views_load(hf__reader *c, miras_model *m, const char *path, char
   size_t i;
   int write;
   if (!ad__open(c, path, why, why_size)) return;
-  for (write = 0; write < 2; write++)
+  for (write = 0; write < 2; write++) {
+    if (write && c->tile_room) c->tile = (float *)hf__alloc(c, c->tile_room, sizeof(float));
+    if (c->result != MIRAS_OK) return;
     for (i = 0; i < c->tensor_count; i++)
       if (!ad__views_take(c, m, &c->tensors[i], write)) return;
+  }
 }
 
 /* ---- PEFT's form ---- */
@@ -570,10 +578,9 @@ static int ad__load_piece(ad__walk *w, const hf__piece *p, const char *module, c
   const miras_model_desc *d = miras_model_desc_of(w->m);
   const double ours = d->adapter.scale > 0 ? (double)d->adapter.scale / (double)rank : 1;
   double by = 1;
-  float *x, *y, *to;
+  float *x, *to;
   size_t r, i, j, k;
-  if (!A && !B)
-    return !w->pass || (ad__view_clear(c, m, b));
+  if (!A && !B) return !w->pass || ad__view_clear(c, m, b);
   if (!A || !B || A->rank != 2 || B->rank != 2 || A->form < 0 || B->form < 0 ||
       A->shape[0] > rank || A->shape[0] != B->shape[1] ||
       A->shape[1] != (uint64_t)p->each || B->shape[0] != p->from->shape[0]) {
@@ -590,19 +597,12 @@ static int ad__load_piece(ad__walk *w, const hf__piece *p, const char *module, c
   by *= p->by / ours;
   x = (float *)hf__alloc(c, (size_t)(A->count > B->count ? A->count : B->count), sizeof *x);
   to = x ? (float *)hf__alloc(c, a->count > b->count ? a->count : b->count, sizeof *to) : NULL;
-  for (i = 0, y = x; to && i < A->count; i += k) {
-    k = A->count - i < HF__READ ? (size_t)A->count - i : (size_t)HF__READ;
-    if (!hf__tensor_get(c, A, i, k, y + i)) return 0;
-  }
-  if (!to) return 0;
+  if (!to || !ad__read(c, A, x)) return 0;
   memset(to, 0, a->count * sizeof *to);
   for (i = 0; i < rows; i++)
     for (k = 0; k < r; k++) to[i * rank + k] = x[k * rows + ad__input_of(p, i)];
   miras_model_view_write(m, a, 0, rows, 0, rank, to);
-  for (i = 0; i < B->count; i += k) {
-    k = B->count - i < HF__READ ? (size_t)B->count - i : (size_t)HF__READ;
-    if (!hf__tensor_get(c, B, i, k, x + i)) return 0;
-  }
+  if (!ad__read(c, B, x)) return 0;
   miras_model_view_read(m, b, 0, rank, 0, cols, to);
   if (!p->col) memset(to, 0, b->count * sizeof *to);
   for (j = 0; j < p->cols; j++)
@@ -874,15 +874,10 @@ static uint32_t ad__narrow(float x, int form) {
   return sign | (w - 0x3f000000u);
 }
 
-/* All numbers of a tensor. */
+/* All numbers of a tensor, in room of their own. */
 static float *ad__all(hf__reader *c, const hf__tensor *x) {
   float *to = (float *)hf__alloc(c, (size_t)x->count, sizeof *to);
-  size_t i, n;
-  for (i = 0; to && i < x->count; i += n) {
-    n = x->count - i < HF__READ ? (size_t)x->count - i : (size_t)HF__READ;
-    if (!hf__tensor_get(c, x, i, n, to + i)) return NULL;
-  }
-  return to;
+  return to && ad__read(c, x, to) ? to : NULL;
 }
 
 /* The adapter of a tensor of the model: 1, 0 if there is none, -1 if it does not fit. */
@@ -1037,12 +1032,11 @@ static int ad__readers(hf__reader **c, hf__reader **base, char *why, size_t why_
 
 MIRAS_API miras_result miras_adapters_desc(miras_model_desc *d, const char *path, const char *base,
                                            char *why, size_t why_size) {
-  miras_model_desc *to = d;
   hf__reader *c, *b;
   if (!d || !path || (miras_peft_is(path) && !base)) return MIRAS_ERR_ARGUMENT;
   if (!ad__readers(&c, &b, why, why_size)) return MIRAS_ERR_ALLOC;
-  if (miras_peft_is(path)) (void)ad__peft_desc(c, b, to, path, base, why, why_size);
-  else (void)ad__views_desc(c, to, path, why, why_size);
+  if (miras_peft_is(path)) (void)ad__peft_desc(c, b, d, path, base, why, why_size);
+  else (void)ad__views_desc(c, d, path, why, why_size);
   return ad__drop(c, b);
 }
 
