@@ -2816,7 +2816,6 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #define MIRAS__THREAD 0
 #define MIRAS__THREADS 1
 #define MIRAS__MEET() ((void)0)
-#define MIRAS__IN_FLOATS 1   /* products are of floats: a device may have others                  */
 #ifdef MIRAS_NO_EXACT
   #define MIRAS__EXACT(f) NULL
 #else
@@ -13796,7 +13795,7 @@ static void miras__block_undo(const miras__call *a, miras__block *k, size_t t, s
 static void miras__exact_kept(const miras__call *a, miras__block *k, size_t t) {
   const miras__plan *p = a->p;
   const size_t per = (size_t)p->tape_tokens;
-  k->errors = p->tape_errors && MIRAS__IN_FLOATS;
+  k->errors = p->tape_errors > 0;
   if (k->errors)
     k->read = a->tape + t / per * p->tape_chunk + p->weights + t % per * p->tape_errors;
 }
@@ -22858,17 +22857,6 @@ static void miras__go_segments(const miras__visit *visit, const miras__phase_of 
 static void miras__phase_run(const miras__visit *a, const miras__phase_of *ph, int back) {
   if (ph->segments) miras__go_segments(a, ph, back);
   else miras__go(a, ph, back);
-}
-
-/* The memory of a phase that goes by heads, which is not one of segments; NULL: there is none. */
-static MIRAS__UNUSED const miras__op *miras__memory_of(const miras__program *p,
-                                                       const miras__phase_of *ph, int back) {
-  int i;
-  for (i = ph->first; i < ph->first + ph->count; i++) {
-    const miras__op *o = miras__op_of(p, i, back);
-    if (o->what == MIRAS__OP_MEMORY && !ph->segments) return o;
-  }
-  return NULL;
 }
 
 /* ---- gradients of weights ---- */

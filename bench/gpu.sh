@@ -1,22 +1,22 @@
 #!/bin/sh
-# gpu.sh: everything about miras_cuda.cuh that takes a GPU, the most needed first: every row, model
-# and kernel against the host; some of that under the four tools of compute-sanitizer; times of all
-# rows; other builds; other people's kernels. Prints what belongs into bench/results/gpu-NAME.md.
-#   sh bench/gpu.sh [row ...]  exit status 77: there is no nvcc or no GPU; 1: something failed
-#   PARTS='fast checks sanitizer times peers builds'   which of these; fast: the fast tier, five
-#                              minutes with its builds
+# gpu.sh: everything about miras_cuda.cuh that takes a GPU, the most needed first: the fast tier
+# against the host, and its times; every row, model and kernel of the reference tier against the
+# host; some of that under the tools of compute-sanitizer; other people's kernels; a build for four
+# GPUs. Prints what belongs into bench/results/gpu-NAME.md.
+#   sh bench/gpu.sh            exit status 77: there is no nvcc or no GPU; 1: something failed
+#   PARTS='fast checks sanitizer peers builds'   which of these; fast: the fast tier, five minutes
+#                              with its builds
 #   OUT=folder                 also keeps logs there
 #   BUILT=folder               programs that are there already are not built
 #   PYTHON=python3             has torch, and fla if it can; else peers are skipped
-# What is checked runs side by side, what is timed alone. With 16 processors builds take two or
-# three minutes, checks half of one behind them, sanitizers one and a half, times eight.
+# What is checked runs side by side, what is timed alone.
 # Builds are relocatable (-rdc=true): in one piece ptxas takes over ten minutes. -fmad=false: nvcc
 # would fuse products and sums that the host keeps apart: other bits.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || { echo 'no nvcc'; exit 77; }
 nvidia-smi -L 2>/dev/null || { echo 'no GPU'; exit 77; }
-parts=" ${PARTS:-fast checks sanitizer times peers builds} "
+parts=" ${PARTS:-fast checks sanitizer peers builds} "
 folder=${OUT:-}
 if [ -z "$folder" ]; then
   folder=$(mktemp -d) || exit 2
@@ -93,8 +93,7 @@ echo "$("$nvcc" --version | sed -n 's/.*release.* V/nvcc /p'), $(date +%Y-%m-%d)
 nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm,clocks.max.mem --format=csv,noheader
 
 if asked checks || asked sanitizer; then
-  for name in test_cuda test_cuda_model test_cuda_chunks test_cuda_perceptrons test_cuda_kernels \
-    test_cuda_segments test_cuda_units; do
+  for name in test_cuda test_cuda_model test_cuda_kernels; do
     number=$((number + 1))
     part=-DMIRAS_NO_MODEL
     case $name in test_cuda_model|test_cuda_kernels) part= ;; esac
@@ -110,7 +109,6 @@ if asked checks || asked sanitizer; then
     asked checks && begin lm_cuda lm_cuda 100 env LM_CUDA="$folder/lm_cuda" sh tests/test_cuda_lm.sh
   ) &
 fi
-if asked times; then build gpu -DMIRAS_NO_MODEL bench/gpu.cu & fi
 told
 
 sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) ||
@@ -119,14 +117,10 @@ if asked sanitizer && [ "$sanitizer" ]; then
   # no initcheck: loads of 16 bytes bring what lies between rows, too, which nobody has written;
   # that nothing depends on it is tested with memory that is full of NaN
   for tool in memcheck racecheck synccheck; do
-    for name in test_cuda test_cuda_chunks test_cuda_perceptrons test_cuda_model; do
+    for name in test_cuda test_cuda_model; do
       number=$((number + 1))
-      case $name in                  # shared memory, too, and perceptrons
-        test_cuda) rows='linear-attention gated-deltanet ttt-mlp mesa' ;;
-        test_cuda_chunks) rows='kda deltanet' ;;
-        test_cuda_perceptrons) rows='ttt-mlp moneta' ;;
-        test_cuda_model) rows='gated-deltanet chunks-kda-memory' ;;
-      esac
+      rows='linear-attention gated-deltanet ttt-mlp mesa'
+      [ $name = test_cuda ] || rows=gated-deltanet
       # shellcheck disable=SC2086
       begin $name "$tool, $name" 110 "$sanitizer" --tool $tool --error-exitcode 9 \
         "$folder/$name" $rows &
@@ -135,43 +129,14 @@ if asked sanitizer && [ "$sanitizer" ]; then
   told
 fi
 
-if asked times && ready gpu; then
-  step 'decode' 200 env ONLY=decode "$folder/gpu" "$@"
-  step 'decode, states in half the bytes' 60 env HALF=1 "$folder/gpu" retnet gla mamba2 deltanet \
-    gated-deltanet kda
-  matrices='gated-deltanet deltanet retnet mamba2'
-  # shellcheck disable=SC2086 # the rows are meant to split
-  for products in 2 1; do
-    step "passes, products $products" 120 env ONLY=passes PRODUCTS=$products "$folder/gpu" $matrices
-    step "passes per channel, products $products" 120 env ONLY=passes CHANNELS=1 \
-      PRODUCTS=$products "$folder/gpu" gla kda
-    for size in 64 128; do
-      step "passes of perceptrons, products $products, $size" 120 env ONLY=passes D=$size \
-        PRODUCTS=$products "$folder/gpu" titans yaad ttt-mlp
-    done
-  done
-  step 'passes' 500 env ONLY=passes "$folder/gpu" "$@"
-  step 'decode, 64 x 64' 200 env ONLY=decode D=64 "$folder/gpu" "$@"
-fi
 asked peers && step 'peers' 200 "${PYTHON:-python3}" bench/gpu_peers.py
 if asked builds; then
-  compared='gated-deltanet gla ttt-mlp titans'
   four=
   for arch in 80 90 100 120; do four="$four -gencode arch=compute_$arch,code=sm_$arch"; done
-  build few -DMIRAS_NO_MODEL -maxrregcount=128 bench/gpu.cu &
-  build wide -DMIRAS_NO_MODEL -maxrregcount=128 -DMIRAS_CUDA_THREADS=256 bench/gpu.cu &
-  (
-    flags=$(echo "$flags" | sed 's/-arch=native//')
-    # shellcheck disable=SC2086
-    build four -DMIRAS_NO_MODEL $four -t 4 -x cu tests/test_cuda.cpp
-  ) &
-  wait
+  flags=$(echo "$flags" | sed 's/-arch=native//')
   # shellcheck disable=SC2086
-  {
-    ready few && step '128 registers, 128 threads' 120 "$folder/few" $compared
-    ready wide && step '128 registers, 256 threads' 120 "$folder/wide" $compared
-    ready four && step 'a build for four GPUs' 60 "$folder/four" gated-deltanet titans
-  }
+  build four -DMIRAS_NO_MODEL $four -t 4 -x cu tests/test_cuda.cpp
+  ready four && step 'a build for four GPUs' 60 "$folder/four" gated-deltanet titans
 fi
 [ $failed = 0 ] && echo 'all done' || echo 'something failed'
 exit $failed

@@ -1,12 +1,13 @@
-"""gpu_peers.py: what bench/gpu.cu times, by other people's code on the same GPU: the Triton kernels
-of flash-linear-attention, and plain PyTorch for perceptron memories, which have no kernels there.
+"""gpu_peers.py: what bench/gpu_fast.cu times, by other people's code on the same GPU: the Triton
+kernels of flash-linear-attention, and plain PyTorch for perceptron memories, which have no kernels
+there.
 
     python gpu_peers.py            exit status 77: there is no torch, or it sees no GPU
 
-Shapes are those of gpu.cu: 4 sequences of 8192 tokens, 32 heads of 128 (HEADS, D), keys and queries
-of 16 heads where the kernel can share them. FLA runs in bfloat16, as it is meant to, with a state
-of floats; miras in floats. Times are of graphs where one can be captured, else of calls: medians of
-at most 50, and at most half a second.
+Shapes are those of gpu_fast.cu: 4 sequences of 8192 tokens, 32 heads of 128 (HEADS, D), keys and
+queries of 16 heads where the kernel can share them. FLA runs in bfloat16, as it is meant to, with a
+state of floats, as miras does. Times are of graphs where one can be captured, else of calls:
+medians of at most 50, and at most half a second.
 
 Adjoints of gated kernels are left out on Hopper with Triton from 3.4.0 to before 3.7.1, which
 translates chunk_bwd_dqkwg wrongly (FLA issue 640): fla 0.5 refuses them, fla 0.4 is silently wrong.

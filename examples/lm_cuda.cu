@@ -1,6 +1,6 @@
 /* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and two more:
- * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh),
- * fast trains by its fast tier; --plan prints which operations of the model that has kernels for.
+ * --products fast trains by the fast tier of miras_cuda.cuh, in bfloat16 on matrix units; --plan
+ * prints which operations of the model that has kernels for.
  *
  *     nvcc -O3 -rdc=true -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
  *
@@ -50,8 +50,7 @@ static const char *products = "float";
 static int plan;
 #define LM_MORE_OPTIONS \
   {"products", "tge", 's', &products, 0, 0, \
-   "float: the bits of lm; bf16x3 (nearly those), bf16: matrix units; fast: and trains by the " \
-   "fast tier"}, \
+   "float: the bits of lm; fast: trains by the fast tier, in bfloat16 on matrix units"}, \
   {"plan", "t", 'f', &plan, 0, 0, "print which operations the fast tier has, and end"},
 
 static int is_fast(void) { return !strcmp(products, "fast"); }
@@ -73,32 +72,25 @@ static void print_plan(const miras_model *m) {
                      : "the fast tier trains models whose operations all are");
 }
 
-/* What was asked for, and the model's bytes with it. */
-static size_t room_of(const miras_model *m, miras_cuda_options *o) {
-  static const char *const words[] = {"float", "bf16x3", "bf16", "fast"};
+/* The model's bytes. */
+static size_t room_of(const miras_model *m) {
   char why[256];
   size_t bytes;
-  int i = 0;
-  while (i < 4 && strcmp(products, words[i])) i++;
-  if (i == 4) {
-    fprintf(stderr, "lm_cuda: --products is \"%s\"; it must be float, bf16x3, bf16 or fast\n",
-            products);
+  if (strcmp(products, "float") && !is_fast()) {
+    fprintf(stderr, "lm_cuda: --products is \"%s\"; it must be float or fast\n", products);
     exit(2);
   }
-  memset(o, 0, sizeof *o);
-  o->products = (miras_cuda_products)(i < 3 ? i : 0);
-  bytes = miras_cuda_model_size(m, o, why, sizeof why);
+  bytes = miras_cuda_model_size(m, why, sizeof why);
   if (!bytes) fprintf(stderr, "lm_cuda: %s\n", why);
   must(bytes > 0, "run this model");
   return bytes;
 }
 
 static place place_model(const miras_model *m) {
-  miras_cuda_options o;
-  const size_t bytes = room_of(m, &o);
+  const size_t bytes = room_of(m);
   place p;
   p.memory = on_device(bytes);
-  must(miras_cuda_model_init(&p.g, m, &o, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
+  must(miras_cuda_model_init(&p.g, m, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
   return p;
 }
 
@@ -176,7 +168,6 @@ static void cuda_close(cuda_trainer *t) {
 
 static miras_result cuda_load(cuda_trainer *t, const char *path, char *why, size_t why_size) {
   const miras_result result = miras_load(t->host, path, why, why_size);
-  miras_cuda_options o;
   size_t bytes;
   if (result != MIRAS_OK) return result;
   if (is_fast()) {
@@ -186,8 +177,8 @@ static miras_result cuda_load(cuda_trainer *t, const char *path, char *why, size
          "take what a file holds");
     return MIRAS_OK;
   }
-  bytes = room_of(t->m, &o);
-  must(miras_cuda_model_init(&t->there.g, t->m, &o, t->there.memory, bytes, 0) == MIRAS_OK &&
+  bytes = room_of(t->m);
+  must(miras_cuda_model_init(&t->there.g, t->m, t->there.memory, bytes, 0) == MIRAS_OK &&
          miras_cuda_trainer_send(&t->t, t->host, 0) == MIRAS_OK,
        "take what a file holds");
   return MIRAS_OK;

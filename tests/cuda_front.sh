@@ -13,8 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
 failed=0
 PATH="$PATH:$(dirname "$nvcc")"
-[ $# -gt 0 ] || set -- tests/test_cuda*.cpp bench/gpu.cu bench/gpu_fast.cu \
-  examples/lm_cuda.cu
+[ $# -gt 0 ] || set -- tests/test_cuda*.cpp bench/gpu_fast.cu examples/lm_cuda.cu
 for file in "$@"; do
   model=-DMIRAS_NO_MODEL
   case $file in

@@ -78,13 +78,11 @@ cuda='miras_cuda.cuh without a GPU'
 cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
   case $1 in
     test_cuda_model|test_cuda_kernels|test_cuda_limits|test_cuda_fast) parts= ;;
-    test_cuda_segments) parts='-DMIRAS_NO_MODEL -O3' ;;   # the host's half as nvcc -O3 has it
     *) parts=-DMIRAS_NO_MODEL ;;
   esac
   echo "-std=c++11 $fused -ffp-contract=off -DMIRAS_NO_AVX512 $parts tests/$1.cpp"
 }
-cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
-cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits test_cuda_fast"
+cuda_tests='test_cuda test_cuda_kernels test_cuda_model test_cuda_limits test_cuda_fast'
 for name in $cuda_tests; do
   needs='long g++' rows=
   [ $name = test_cuda ] && [ -z "$longer" ] && needs='all g++' rows='gla gated-deltanet titans'
@@ -100,10 +98,7 @@ for name in $cuda_tests; do
     test_cuda)
       rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention events'
       rows="$rows ttt-linear titans moneta closes" ;;
-    test_cuda_model) rows='deltanet-memory titans chunks' ;;
-    test_cuda_segments) rows='gated-deltanet' ;;
-    test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
-    test_cuda_perceptrons) rows='ttt-mlp channels moneta' ;;
+    test_cuda_model) rows='deltanet-memory titans' ;;
     test_cuda_fast) rows='token deltanet mamba2' ;;
     test_cuda_kernels|test_cuda_limits) continue ;;
   esac
@@ -111,11 +106,10 @@ for name in $cuda_tests; do
 g++ -O1 -g1 -fsanitize=thread -c $(cuda_of $name) -o '$build/$name.races.o' &&
 g++ '$build/$name.races.o' -o '$build/$name.races' -lm && $limit '$build/$name.races' $rows"
 done
-job "$cuda: planted mistakes" 'long g++-races' "FUSED='$fused' $limit sh tests/cuda_faults.sh few"
-for name in test_cuda test_cuda_chunks test_cuda_fast; do
-  rows='gla deltanet'
+job "$cuda: planted mistakes" 'long g++-races' "FUSED='$fused' $limit sh tests/cuda_faults.sh"
+for name in test_cuda test_cuda_fast; do
+  rows='gla sliding-window mesa ttt-mlp titans'
   [ $name = test_cuda_fast ] && rows='token retnet gated-deltanet'
-  [ $name = test_cuda ] && rows='gla sliding-window mesa ttt-mlp titans'
   job "$cuda: address and undefined sanitizers, $name" 'long g++-asan' "
 g++ -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
 $(cuda_of $name) -o '$build/$name.sane' -lm && $limit '$build/$name.sane' $rows"
@@ -433,7 +427,6 @@ for file in examples/*.c bench/*.c; do
 done
 job 'compiles: tests/big.c' '' \
   "$gcc -std=c99 $strict_c -DMIRAS_TEST_LINKED -fsyntax-only tests/big.c"
-job 'compiles: bench/gpu_count.cpp' g++ 'g++ -std=c++11 -fsyntax-only bench/gpu_count.cpp'
 
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
 # every row passes; of recall those are listed that do (Memora needs the long form), and of layers

@@ -1,10 +1,8 @@
 /* test_cuda.cpp: every row of the table, forward, backward and reads, by the grids of
- * miras_cuda.cuh, with the bits of the host; and rows with gates per channel, whose products are
- * told to be another way, near it.
+ * miras_cuda.cuh, with the bits of the host; tokens one at a time; and long calls of rows with
+ * gates per channel, off the chunk grid and with decays of 0 and 1.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda
  *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda.cpp -o test_cuda
- * Then states in half the bytes (half_state), whose answers drift: SIZE=64 ./test_cuda tells by how
- * much in heads of that size, and one compiled with -DFED=2048 after so many tokens.
  * Without a GPU the threads are fibers whose order is drawn (cuda_shim.h): a kernel that reads what
  * another lane has not stored yet, or adds to a number once per thread, gives other bits in one
  * order or another; an engine that does not go the same way in all threads stops with a sentence.
@@ -36,23 +34,6 @@ static unsigned long waits(void) { return 0; }
 /* The device half of the memory of the last forward pass. */
 static miras_cuda_memory on_device;
 static float *device_tape;
-
-/* How products are made, and what numbers may then be off the host's, of their root mean square:
- * 2^-16 becomes 40 times as much where errors pass a threshold, or gather. */
-static const miras_cuda_options *options;
-static const double of_products = 2e-3;
-
-/* How far apart are n numbers of the device from the host's? Not numbers: HUGE_VAL. */
-static double far_off(const float *host, const float *block, size_t n) {
-  double sum = 0, most = 0;
-  size_t i;
-  for (i = 0; i < n; i++) {
-    const double apart = fabs((double)host[i] - (double)block[i]);
-    sum += (double)host[i] * (double)host[i];
-    if (!(apart <= most)) most = apart <= HUGE_VAL ? apart : HUGE_VAL;
-  }
-  return most > 0 ? most / sqrt(sum / (double)n + 1e-60) : 0;
-}
 
 static float *send(const float *from, size_t floats) {
   float *p;
@@ -92,11 +73,11 @@ static miras_result reads(miras_memory *m) {
   bring(answer, o, out);
   if (cudaDeviceSynchronize()) return MIRAS_ERR_DEVICE;
   if (result != MIRAS_OK || !memcmp(host, answer, out * sizeof(float))) return result;
-  return options && far_off(host, answer, out) <= of_products ? MIRAS_OK : MIRAS_ERR_STATE;
+  return MIRAS_ERR_STATE;
 }
 
 static miras_result forward(miras_memory *m, const miras_memory_input *x, float *y, float *tape) {
-  const size_t bytes = miras_cuda_memory_size(m, options, NULL, 0);
+  const size_t bytes = miras_cuda_memory_size(m, NULL, 0);
   const size_t out = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length * m->plan.d.value_dim);
   miras_memory_input t;
   miras_result result;
@@ -104,7 +85,7 @@ static miras_result forward(miras_memory *m, const miras_memory_input *x, float 
   if (!threads) return miras_memory_forward(m, x, y, tape);
   take_back();
   room = take(bytes / sizeof(float) + 1);
-  result = miras_cuda_memory_init(&on_device, m, options, room, bytes, 0);
+  result = miras_cuda_memory_init(&on_device, m, room, bytes, 0);
   if (result != MIRAS_OK) return result;
   t = tokens_of(m, x);
   dy = take(out);
@@ -235,17 +216,7 @@ static unsigned closes(int argc, char **argv) {
   return failed;
 }
 
-/* ---- states in half the bytes ---- */
-
-static float rounded(float x) {      /* to bfloat16, halfway to even                              */
-  uint32_t bits, low;
-  memcpy(&bits, &x, sizeof bits);
-  low = bits & 0xffff;
-  bits -= low;
-  if (low > 0x8000 || (low == 0x8000 && (bits & 0x10000))) bits += 0x10000;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
+/* ---- tokens one at a time ---- */
 
 static size_t states_of(miras_memory *m, float **state) {
   size_t bytes;
@@ -253,18 +224,7 @@ static size_t states_of(miras_memory *m, float **state) {
   return bytes / sizeof(float);
 }
 
-/* What a device does: behind the header. There is one sequence. */
-static void round_state(miras_memory *m) {
-  float *state;
-  const size_t n = states_of(m, &state);
-  size_t i;
-  for (i = 16; i < n; i++) state[i] = rounded(state[i]);
-}
-
-#ifndef FED                          /* tokens, and those whose answers are compared              */
-  #define FED 256
-#endif
-enum { LAST = 64 };
+enum { FED = 256 };                  /* tokens                                                    */
 
 /* Keys of length 1, values between -1 and 1, gates of the row; in[i]: [FED, heads, width]. */
 static void many_tokens(const miras_memory *m, float **in) {
@@ -300,93 +260,8 @@ static miras_memory_input piece(const miras_memory *m, float *const *in, size_t 
   return x;
 }
 
-static double relative(const float *a, const float *b, size_t n) {
-  double difference = 0, all = 0;
-  size_t i;
-  for (i = 0; i < n; i++) {
-    difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-    all += (double)b[i] * (double)b[i];
-  }
-  return sqrt(difference / all);
-}
-
-/* FED tokens, one at a time, against the host's memory, whose state stays float32, and against
- * another, whose state is rounded behind each: that has the device's bits. Then FED tokens in one
- * call, which rounds once. */
-static unsigned drifts(miras_preset kind, int size, double bound) {
-  static float y[FED * 2 * 128], own[2 * 128], rough[FED * 2 * 128], q[2 * 128];
-  miras_cuda_options o;
-  miras_cuda_memory g;
-  miras_memory *m, *mirror, *back;
-  miras_memory_desc d;
-  miras_memory_input x;
-  float *in[MIRAS__INPUT_COUNT], *there[MIRAS__INPUT_COUNT], *dy, *room, *state[2];
-  size_t bytes, out, t, n;
-  double drift, once;
-  char why[256];
-  int ok, i;
-  (void)miras_memory_preset(&d, kind);
-  d.batch = 1, d.heads = 2, d.key_dim = d.value_dim = size, d.chunk = 1;
-  memset(&o, 0, sizeof o);
-  o.half_state = 1;
-  m = miras_memory_open(&d, NULL, NULL, 0), mirror = miras_memory_open(&d, NULL, NULL, 0);
-  back = miras_memory_open(&d, NULL, NULL, 0);
-  if (!m || !mirror || !back) return 1;
-  threads = 32;
-  take_back();
-  printf("%-20s half of %6lu bytes: ", miras_preset_name(kind),
-         (unsigned long)(m->plan.head_state * sizeof(float)));
-  bytes = miras_cuda_memory_size(m, &o, why, sizeof why);
-  if (!bytes) return puts(why), m->plan.head_state < 30000;      /* more than there is */
-  room = take(bytes / sizeof(float) + 1);
-  ok = miras_cuda_memory_init(&g, m, &o, room, bytes, 0) == MIRAS_OK;
-  many_tokens(m, in);
-  for (i = 0; i < MIRAS__INPUT_COUNT; i++) there[i] = send(in[i], FED * 2 * width_of(m, i));
-  out = 2 * (size_t)size;
-  dy = take(FED * out);
-  for (t = 0; ok && t < FED; t++) {
-    x = piece(m, in, t, 1);
-    miras_memory_forward(m, &x, y + t * out, NULL);
-    miras_memory_forward(mirror, &x, own, NULL);
-    round_state(mirror);
-    x = piece(m, there, t, 1);
-    ok = miras_cuda_memory_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
-    bring(rough + t * out, dy, out);
-    ok = ok && !cudaDeviceSynchronize() && !memcmp(own, rough + t * out, out * sizeof(float));
-  }
-  memcpy(q, in[2], out * sizeof(float));
-  miras_memory_read(mirror, q, own);
-  ok = ok && miras_cuda_memory_read(&g, there[2], dy, 0) == MIRAS_OK;
-  bring(q, dy, out);
-  ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
-       !memcmp(q, own, out * sizeof(float));
-  n = states_of(mirror, &state[0]);
-  (void)states_of(back, &state[1]);
-  ok = ok && !memcmp(state[0], state[1], n * sizeof(float));
-  drift = relative(rough + (FED - LAST) * out, y + (FED - LAST) * out, LAST * out);
-  miras_memory_reset(m);
-  x = piece(m, in, 0, FED);
-  miras_memory_forward(m, &x, y, NULL);
-  x = piece(m, there, 0, FED);
-  ok = ok && miras_cuda_memory_reset(&g, 0) == MIRAS_OK &&
-       miras_cuda_memory_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
-  bring(rough, dy, FED * out);
-  ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
-       !memcmp(rough, y, FED * out * sizeof(float));
-  (void)states_of(m, &state[0]);
-  once = relative(state[1] + 16, state[0] + 16, n - 16);
-  round_state(m);
-  ok = ok && !memcmp(state[0], state[1], n * sizeof(float)) && once < 1.0 / 256;
-  printf("answers off by %.4f, the state of one call by %.4f: %s\n", drift, once,
-         ok ? "as rounded here" : "DIFFERS");
-  for (i = 0; i < MIRAS__INPUT_COUNT; i++) free(in[i]);
-  miras_close(m), miras_close(mirror), miras_close(back);
-  return !ok || !(drift <= bound);
-}
-
-/* Tokens one at a time, those of a matrix that is linear in its state by the grid that has it in
- * registers: the host's bits, before and behind a sweep, towards an initial memory, for all
- * gates. */
+/* Tokens one at a time through a matrix that is linear in its state: the host's bits, before and
+ * behind a sweep, towards an initial memory, for all gates. */
 static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate gates) {
   enum { TOKENS = 66, BATCH = 2, HEADS = 2, MOST = 100 };
   static float own[BATCH * HEADS * MOST], theirs[BATCH * HEADS * MOST];
@@ -405,12 +280,10 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   params = miras_memory_params(m, &count);
   for (i = 0; gates != MIRAS_GATE_HEAD && i < count; i++) params[i] = (float)(i % 7) / 40 - 0.1f;
   take_back();
-  threads = 128;
-  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
+  threads = 32;
+  bytes = miras_cuda_memory_size(m, NULL, 0);
   room = take(bytes / sizeof(float) + 1);
-  ok = miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK &&
-       (miras__cuda_step_for(&m->plan, 0) != NULL) ==
-         (m->plan.fused && d.feature_map <= MIRAS_FN_NONE && m->plan.features <= 128);
+  ok = miras_cuda_memory_init(&g, m, room, bytes, 0) == MIRAS_OK;
   many_tokens(m, in);                            /* of HEADS: TOKENS times BATCH of them */
   for (j = 0; j < MIRAS__INPUT_COUNT; j++)
     there[j] = send(in[j], (size_t)FED * HEADS * width_of(m, j));
@@ -429,75 +302,14 @@ static unsigned steps(miras_preset kind, int key_dim, int value_dim, miras_gate 
   n = states_of(m, &state[0]);
   (void)states_of(back, &state[1]);
   ok = ok && !memcmp(state[0], state[1], n * sizeof(float));
-  printf("%-20s %3d x %3d, gates %d, steps%s: %s\n", miras_preset_name(kind), key_dim, value_dim,
-         (int)gates, miras__cuda_step_for(&m->plan, 0) ? " in registers" : "",
-         ok ? "the same" : "DIFFERS");
+  printf("%-20s %3d x %3d, gates %d, steps: %s\n", miras_preset_name(kind), key_dim, value_dim,
+         (int)gates, ok ? "the same" : "DIFFERS");
   for (j = 0; j < MIRAS__INPUT_COUNT; j++) free(in[j]);
   miras_close(m), miras_close(back);
   return !ok;
 }
 
-/* Is that refused with a sentence that says so? */
-static unsigned refuses(int size, int chunk, int half, const char *says) {
-  miras_cuda_options o;
-  miras_memory_desc d;
-  miras_memory *m;
-  char why[256] = "";
-  int ok;
-  (void)miras_memory_preset(&d, MIRAS_PRESET_DELTANET_MEMORY);
-  d.key_dim = size, d.chunk = chunk;
-  m = miras_memory_open(&d, NULL, NULL, 0);
-  memset(&o, 0, sizeof o);
-  o.half_state = half;
-  ok = m && !miras_cuda_memory_size(m, &o, why, sizeof why) && strstr(why, says);
-  printf("%s%s\n", why, ok ? "" : ": IS NOT SAID");
-  miras_close(m);
-  return !ok;
-}
-
-/* Do states of three sequences go to the device and back, rounded on the way, and are tapes
- * refused? */
-static unsigned sends(void) {
-  miras_cuda_options o;
-  miras_cuda_memory g;
-  miras_memory *m, *back;
-  miras_memory_desc d;
-  miras_memory_input x;
-  miras_memory_input_grad dx;
-  float *state, *arrived, *room;
-  size_t bytes, there, n, i, each;
-  int ok;
-  (void)miras_memory_preset(&d, MIRAS_PRESET_TITANS);
-  d.batch = 3, d.heads = 2, d.key_dim = 20, d.chunk = 1;
-  m = miras_memory_open(&d, NULL, NULL, 0), back = miras_memory_open(&d, NULL, NULL, 0);
-  if (!m || !back) return 1;
-  memset(&o, 0, sizeof o);
-  memset(&dx, 0, sizeof dx);
-  o.half_state = 1;
-  take_back();
-  bytes = miras_cuda_memory_size(m, &o, NULL, 0);
-  room = take(bytes / sizeof(float) + 1);
-  n = states_of(m, &state);
-  (void)states_of(back, &arrived);
-  each = n / 3;
-  for (i = 0; i < n; i++) state[i] = (float)(i * 7919 % 100003) / 1009.0f - 49;
-  ok = miras_cuda_memory_init(&g, m, &o, room, bytes, 0) == MIRAS_OK &&
-       miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize();
-  for (i = 0; i < n; i++)
-    if (arrived[i] != (i % each < 16 ? state[i] : rounded(state[i]))) ok = 0;
-  ok = ok && miras_cuda_memory_state(&g, &there) &&
-       there == 3 * (16 * sizeof(float) + (each - 16) * sizeof(float) / 2);
-  x = piece(m, &arrived, 0, 0);
-  ok =
-    ok && !miras_cuda_memory_tape_size(&g, 1) &&
-    miras_cuda_memory_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
-    miras_cuda_memory_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
-  printf("states of three sequences, rounded on the way: %s\n", ok ? "the same" : "DIFFERS");
-  miras_close(m), miras_close(back);
-  return !ok;
-}
-
-/* ---- products that are not the host's ---- */
+/* ---- long calls ---- */
 
 enum { LONG = 84, MANY = 2 * LONG * H * D, MADE = MIRAS__INPUT_COUNT + 4 };
 static float given[MIRAS__INPUT_COUNT][MANY], *made[2][MADE];
@@ -583,26 +395,19 @@ static int long_memory(miras_preset kind, int chunk) {
   return failed;
 }
 
-/* Is it near the host's? */
-static unsigned by_products(miras_preset kind, int chunk) {
-  static const miras_cuda_options told = {MIRAS_CUDA_BF16X3};
-  double worst = 0;
+/* Has it the host's bits? */
+static unsigned long_calls(miras_preset kind, int chunk) {
   int failed, i;
   token_gates = MIRAS_GATE_CHANNEL;
   threads = 0;
   failed = long_memory(kind, chunk);
   if (failed == 2) return 0;
-  threads = 128;
-  options = &told;
+  threads = 96;
   failed |= long_memory(kind, chunk);
-  options = NULL;
-  for (i = 0; i < MADE; i++) {
-    const double off = far_off(made[0][i], made[1][i], made_size[i]);
-    if (off > worst) worst = off;
-  }
-  failed |= worst > of_products;
-  printf("%-20s chunk %d, other products, off by %.1e: %s\n", miras_preset_name(kind), chunk, worst,
-         failed ? "DIFFERS" : "near");
+  for (i = 0; i < MADE; i++)
+    failed |= memcmp(made[0][i], made[1][i], made_size[i] * sizeof(float)) != 0;
+  printf("%-20s chunk %d, long calls: %s\n", miras_preset_name(kind), chunk,
+         failed ? "DIFFERS" : "the same");
   return failed != 0;
 }
 
@@ -637,21 +442,12 @@ int main(int argc, char **argv) {
   failed += changed(argc, argv);
   failed += closes(argc, argv);
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
-    if (asked(argc, argv, miras_preset_name((miras_preset)kind)))
-      failed += drifts((miras_preset)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,
-                       FED > 256 ? 10 : 0.05);
-  if (asked(argc, argv, "signals")) failed += drifts(MIRAS_PRESET_SIGNALS, 20, 0.05);
-  for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (i = 0; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i < 3; i++)
       failed += steps((miras_preset)kind, i ? 20 : 72, i == 1 ? 72 : 20, pass[i + 1].gates);
-  if (argc < 2)
-    failed += sends() + refuses(20, 1, 2, "half_state is 2; it must be 0 or 1") +
-              refuses(20, 8, 1, "half_state is 1, which takes chunk 1; chunk is 8") +
-              refuses(256, 1, 1, "half_state is 1, which takes 262144 bytes of shared memory");
   give();
   for (kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (i = 16; asked(argc, argv, miras_preset_name((miras_preset)kind)) && i <= 64; i *= 4)
-      failed += by_products((miras_preset)kind, (int)i);
+      failed += long_calls((miras_preset)kind, (int)i);
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());

@@ -1,8 +1,7 @@
 /* test_cuda_limits.cpp: what a card refuses, and what miras_cuda.cuh does about it. Grids of every
- * row in heads of 16 to 256, all chunks, gates and products, of models, trainers, segments and
- * running texts are begun on a card that says whether it would, and run none of them
- * (cuda_shim.h). Stacks that something else has taken, errors that were there before, code that
- * is too old for matrix units, tasks that no grid has.
+ * row in heads of 16 to 256, all chunks and gates, of models, trainers and running texts are begun
+ * on a card that says whether it would, and run none of them (cuda_shim.h). Stacks that something
+ * else has taken, errors that were there before, tasks that no grid has.
  *   c++ -std=c++11 -O1 tests/test_cuda_limits.cpp -o limits -lm && ./limits */
 #include "cuda_shim.h"
 #define MIRAS_IMPLEMENTATION
@@ -33,9 +32,9 @@ enum { MOST = 256 };
 static float *anything;
 
 /* All calls of a memory that is sent to the card. */
-static void calls_of(const miras_memory *m, const miras_cuda_options *o, const char *what) {
+static void calls_of(const miras_memory *m, const char *what) {
   static const int lengths[] = {1, MOST / 2, 7};
-  const size_t bytes = miras_cuda_memory_size(m, o, NULL, 0);
+  const size_t bytes = miras_cuda_memory_size(m, NULL, 0);
   miras_cuda_memory g;
   miras_memory_input_grad dx;
   miras_memory_input x;
@@ -46,7 +45,7 @@ static void calls_of(const miras_memory *m, const miras_cuda_options *o, const c
   if (!bytes) return;
   room = malloc(bytes);
   if (!room) exit(2);
-  want(miras_cuda_memory_init(&g, m, o, room, bytes, 0) == MIRAS_OK, what);
+  want(miras_cuda_memory_init(&g, m, room, bytes, 0) == MIRAS_OK, what);
   memset(&x, 0, sizeof x);
   memset(&dx, 0, sizeof dx);
   for (i = 0; i < MIRAS__INPUT_COUNT; i++)
@@ -68,45 +67,14 @@ static void calls_of(const miras_memory *m, const miras_cuda_options *o, const c
   free(room);
 }
 
-static void segments_of(const miras_memory *m, const miras_cuda_options *o, const char *what) {
-  miras_cuda_options with = *o;
-  miras_cuda_memory g;
-  miras_memory_input_grad dx;
-  miras_memory_input x;
-  const float **in = &x.key;
-  size_t bytes, i;
-  void *room;
-  with.segments = 2;
-  with.segment_length = MOST / 4;
-  bytes = miras_cuda_memory_size(m, &with, NULL, 0);
-  if (!bytes) return;
-  room = malloc(bytes);
-  if (!room || miras_cuda_memory_init(&g, m, &with, room, bytes, 0) != MIRAS_OK) exit(2);
-  memset(&x, 0, sizeof x);
-  memset(&dx, 0, sizeof dx);
-  for (i = 0; i < MIRAS__INPUT_COUNT; i++)
-    if (m->width[i]) in[i] = anything;
-  x.length = MOST / 2;
-  dx.value = anything;
-  if (miras_cuda_memory_tape_size(&g, x.length)) {
-    float *tape = (float *)malloc(miras_cuda_memory_tape_size(&g, x.length) * sizeof(float));
-    want(miras_cuda_memory_forward(&g, &x, anything, tape, 0) == MIRAS_OK, what);
-    want(miras_cuda_memory_backward(&g, &x, tape, anything, &dx, anything, anything, 0) ==
-           MIRAS_OK, what);
-    free(tape);
-  }
-  free(room);
-}
-
-/* Rows, sizes, chunks, gates, products, states of half the bytes. */
+/* Rows, sizes, chunks, gates. */
 static void memories(void) {
   static const int sizes[] = {16, 64, 128, 256}, chunks[] = {1, 16, 64, 128};
   char what[128];
   int i;
-  for (i = 0; i < MIRAS_PRESET_ROWS * 4 * 4 * 4 * 4 * 4; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS * 4 * 4 * 4 * 4; i++) {
     const int kind = i % MIRAS_PRESET_ROWS, rest = i / MIRAS_PRESET_ROWS;
-    const int gates = rest >> 6 & 3, how = rest >> 8 & 3;
-    const miras_cuda_options o = {(miras_cuda_products)(how % 3), how == 3};
+    const int gates = rest >> 6 & 3;
     miras_memory *m;
     miras_memory_desc d;
     if (miras_memory_preset(&d, (miras_preset)kind) != MIRAS_OK) exit(2);
@@ -118,12 +86,10 @@ static void memories(void) {
     if (gates & 2) d.value_decay_gate = MIRAS_GATE_CHANNEL;
     m = miras_memory_open(&d, NULL, NULL, 0);
     if (!m) continue;                /* not every row has every gate and chunk                    */
-    block = how && kind % 2 ? 256 : 128;
-    snprintf(what, sizeof what, "%s, %d x %d, chunk %d, gates %d, products %d, half_state %d",
-             miras_preset_name((miras_preset)kind), d.key_dim, d.value_dim, d.chunk, gates,
-             (int)o.products, o.half_state);
-    calls_of(m, &o, what);
-    if (how < 3) segments_of(m, &o, what);
+    block = kind % 2 ? 256 : 128;
+    snprintf(what, sizeof what, "%s, %d x %d, chunk %d, gates %d",
+             miras_preset_name((miras_preset)kind), d.key_dim, d.value_dim, d.chunk, gates);
+    calls_of(m, what);
     miras_close(m);
   }
 }
@@ -135,9 +101,8 @@ static void models(void) {
   miras_adamw_options adam = MIRAS_ADAMW(0, 0);
   int i;
   adam.clip = 1;
-  for (i = 0; i < MIRAS_PRESET_ROWS * 6; i++) {
+  for (i = 0; i < MIRAS_PRESET_ROWS * 2; i++) {
     const int kind = i % MIRAS_PRESET_ROWS, rest = i / MIRAS_PRESET_ROWS;
-    const miras_cuda_options o = {(miras_cuda_products)(rest % 3), 0};
     const char *what = miras_preset_name((miras_preset)kind);
     miras_trainer_desc room;
     miras_cuda_model g;
@@ -147,15 +112,15 @@ static void models(void) {
     void *of_model, *of_trainer;
     size_t bytes;
     if (miras_model_preset(&d, (miras_preset)kind, 0) != MIRAS_OK) exit(2);
-    d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = rest < 3 ? 64 : 128;
-    d.heads = 1, d.width = rest < 3 ? 64 : 128, d.vocab = 300;
+    d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = rest ? 128 : 64;
+    d.heads = 1, d.width = rest ? 128 : 64, d.vocab = 300;
     strcpy(d.pattern, kind % 2 ? "mw" : "mm");
     m = miras_model_open(&d, NULL, NULL, 0);
     if (!m) continue;
     block = 128;
-    bytes = miras_cuda_model_size(m, &o, NULL, 0);
+    bytes = miras_cuda_model_size(m, NULL, 0);
     of_model = malloc(bytes);
-    want(miras_cuda_model_init(&g, m, &o, of_model, bytes, 0) == MIRAS_OK, what);
+    want(miras_cuda_model_init(&g, m, of_model, bytes, 0) == MIRAS_OK, what);
     memset(&room, 0, sizeof room);
     room.batch = 2, room.context = MOST;
     bytes = miras_cuda_trainer_size(&g, &room, NULL, 0);
@@ -187,22 +152,20 @@ static void models(void) {
 
 /* What the caller and others in the process may do. */
 static void company(void) {
-  const miras_cuda_options half = {MIRAS_CUDA_BF16, 0};
   miras_cuda_memory g;
   miras_memory_input x;
   miras_memory *m;
   miras_memory_desc d;
-  char why[256];
   size_t bytes;
   void *room;
   (void)miras_memory_preset(&d, MIRAS_PRESET_LINEAR_ATTENTION);
   d.batch = d.heads = 1, d.key_dim = d.value_dim = 8;
   m = miras_memory_open(&d, NULL, NULL, 0);
   block = 128;
-  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
+  bytes = miras_cuda_memory_size(m, NULL, 0);
   room = device(bytes);
   shim_stack = 1024;
-  want(miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK, "no memory");
+  want(miras_cuda_memory_init(&g, m, room, bytes, 0) == MIRAS_OK, "no memory");
   want(shim_stack == MIRAS_CUDA_STACK, "init leaves the stack low");
   memset(&x, 0, sizeof x);
   x.key = x.value = x.query = x.keep = x.learning_rate = anything;
@@ -225,23 +188,15 @@ static void company(void) {
   want(cudaGetLastError() != cudaSuccess, "and leaves no error");
   block = 128;
   shim_refuses = 0;
-  shim_code = 75;
-  want(!miras_cuda_memory_size(m, &half, why, sizeof why) &&
-         strstr(why, "sm_80") && strstr(why, "compiled for 7.5"),
-       "code that has no matrix units is not refused");
-  want(miras_cuda_memory_size(m, NULL, NULL, 0) > 0, "nor has it the host's bits");
-  shim_code = 80;
-  want(miras_cuda_memory_size(m, &half, NULL, 0) > 0, "code that has is refused");
   miras_close(m);
 }
 
 /* The registers that a card would count are the table's. */
 static void registers(void) {
-  void (*const step)(const miras_cuda::miras__errand) = miras_cuda::miras__run_step<64, 0>;
-  const uintptr_t grid = (uintptr_t)step;
+  const uintptr_t grid = (uintptr_t)miras_cuda::miras__run_moved;
 #if defined(__ELF__) && defined(__linux__)
-  want(!strcmp(shim_name(grid), "run_step<64,0>"), shim_name(grid));
-  want(shim_registers(grid) < 255, "the table has no registers of a step");
+  want(!strcmp(shim_name(grid), "run_moved"), shim_name(grid));
+  want(shim_registers(grid) < 255, "the table has no registers of a grid");
 #endif
   (void)grid;
 }

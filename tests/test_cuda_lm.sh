@@ -25,13 +25,8 @@ else
 fi
 head -c 3000 README.md >"$folder/text"
 cd "$folder" || exit 2
-words='bf16 half'                  # this build's blocks are too small; no such word
-[ "$card" ] && words=half
-for word in $words; do
-  ./lm_cuda train text --products $word 2>said && { echo "--products $word is taken"; exit 1; }
-  grep -E 'MIRAS_CUDA_THREADS is 32|must be float, bf16x3, bf16 or fast' said ||
-    { cat said; exit 1; }
-done
+./lm_cuda train text --products half 2>said && { echo '--products half is taken'; exit 1; }
+grep -q 'must be float or fast' said || { cat said; exit 1; }
 size='--dim 16 --layers 1 --heads 2 --context 16 --batch 2 --threads 1 --chars'
 for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
   '--model transformer'; do
