@@ -106,7 +106,7 @@ extern "C" {
  * copied, which makes no second memory. */
 typedef struct miras_cuda_memory {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[6136];
+  unsigned char held[2040];
 } miras_cuda_memory;
 
 /* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
@@ -350,11 +350,6 @@ typedef int miras__vm;
 #define V_W 16
 #define V_MATHS static inline
 #define V_UNROLL MIRAS__UNROLL
-#ifdef __CUDACC__
-  #define V_UNROLL4 _Pragma("unroll 4")
-#else
-  #define V_UNROLL4
-#endif
 #define K_ROWS4 6
 #define K_ROWS2 8
 #define K_ROWS1 8
@@ -739,7 +734,6 @@ MIRAS__BY_ROWS(act_rows, 1,
 MIRAS__BY_ROWS(feature_rows, ldf,
                (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
                (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))
-
 MIRAS__BY_ROWS(dot_rows, lds,
                (int add, float *s, size_t lds, const float *a, size_t lda, const float *b,
                 size_t ldb, size_t rows, size_t n),
@@ -806,7 +800,6 @@ MIRAS__BY_ROWS(bound_share_bwd, 1,
                 const float *share, float c, size_t rows, size_t wide),
                (eta + r * wide, b_eta + r * wide, along + r, curve + r, drift + r, share + r, c, m,
                 wide))
-
 MIRAS__BY_ROWS(rotary, 1,
                (float *y, size_t ldy, const float *x, size_t ldx, const float *angles, int way,
                 size_t rows, size_t heads, size_t dim, size_t turn),
@@ -903,7 +896,6 @@ struct miras__block_gemm {
       const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
       const float *a = A.p + i * miras__down(A), *b = B.p + j * miras__right(B);
       float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
-      V_UNROLL4
       for (size_t k = 0; k < seen; k++) c = __fmaf_rn(a[k * right], b[k * down], c);
       C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
     }
