@@ -459,7 +459,8 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 
-/* Kernels call each other through a record of objects that can be called. */
+/* Kernels call each other through a record of objects that can be called, and so do blocks: there
+ * is one piece of code of each. */
 template <class F, F f> struct miras__of_unit;
 template <class R, class... P, R (*f)(P...)> struct miras__of_unit<R (*)(P...), f> {
   struct after { __device__ ~after() { V_SYNC(); } };
@@ -596,7 +597,7 @@ template <class F, F f, int how> struct miras__by_block;
 template <class... P, void (*f)(P...)>
 struct miras__by_block<void (*)(P...), f, MIRAS__ONE_UNIT> {
   __device__ __noinline__ void operator()(typename miras__of_block<P>::type... p) const {
-    if (threadIdx.x < 16) f(miras__to_unit(p)...);
+    if (threadIdx.x < 16) miras__of_unit<void (*)(P...), f>()(miras__to_unit(p)...);
     __syncthreads();
   }
 };
@@ -604,7 +605,7 @@ template <class R, class... P, R (*f)(P...)>
 struct miras__by_block<R (*)(P...), f, MIRAS__ONE_UNIT> {
   __device__ __noinline__ R operator()(typename miras__of_block<P>::type... p) const {
     R r = 0;
-    if (threadIdx.x < 16) r = f(miras__to_unit(p)...);
+    if (threadIdx.x < 16) r = miras__of_unit<R (*)(P...), f>()(miras__to_unit(p)...);
     if (threadIdx.x == 0) *miras__shared = (float)r;
     __syncthreads();
     r = (R)*miras__shared;
@@ -616,7 +617,7 @@ template <class... P, void (*f)(P...)>
 struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
   __device__ __noinline__ void operator()(P... p) const {
     const size_t n = miras__last(p...), at = miras__at_from(n), end = miras__at_till(n);
-    if (at < end) f(miras__of_range(p, at, end)...);
+    if (at < end) miras__of_unit<void (*)(P...), f>()(miras__of_range(p, at, end)...);
     __syncthreads();
   }
 };
@@ -624,14 +625,14 @@ struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
 template <class... P, void (*f)(P...)>
 struct miras__by_block<void (*)(P...), f, MIRAS__ALL_UNITS> {
   __device__ __noinline__ void operator()(P... p) const {
-    f(p...);
+    miras__of_unit<void (*)(P...), f>()(p...);
     __syncthreads();
   }
 };
 template <class R, class... P, R (*f)(P...)>
 struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
   __device__ __noinline__ R operator()(P... p) const {
-    const R r = f(p...);
+    const R r = miras__of_unit<R (*)(P...), f>()(p...);
     __syncthreads();
     return r;
   }
@@ -650,7 +651,7 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
     __device__ __noinline__ void operator() arguments const {                                     \
       const size_t r = afar ? miras__from(rows) : 0;                                               \
       const size_t m = afar ? miras__till(rows) - r : threadIdx.x < 16 ? rows : 0;                 \
-      if (m) miras__##name part;                                                                  \
+      if (m) miras__of_units.name part;                                                           \
       __syncthreads();                                                                            \
     }                                                                                             \
   };                                                                                              \
@@ -664,7 +665,7 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
       const int down = afar && (n <= 16 || rows >= blockDim.x / 16);                               \
       const size_t r = down ? miras__from(rows) : 0, m = down ? miras__till(rows) - r : rows;     \
       const size_t at = down ? 0 : miras__at_from(n), w = down ? n : miras__at_till(n) - at;      \
-      if (m && w) miras__##name part;                                                             \
+      if (m && w) miras__of_units.name part;                                                      \
       __syncthreads();                                                                            \
     }                                                                                             \
   };                                                                                              \
@@ -811,7 +812,7 @@ struct miras__block_heads_norm_fwd {
     miras__norming x = *all;
     x.x += r * x.ldx, x.gate = miras__at(x.gate, r * x.ld_gate);
     x.rows = miras__till(x.rows) - r;
-    if (x.rows) miras__heads_norm_fwd(y + r * ldy, ldy, &x);
+    if (x.rows) miras__of_units.heads_norm_fwd(y + r * ldy, ldy, &x);
     __syncthreads();
   }
 };
@@ -841,8 +842,8 @@ struct miras__block_dropout {
     const size_t at = miras__at_from(n), end = miras__at_till(n);
     const uint32_t low = (uint32_t)key + (uint32_t)at * 0x9e3779b1u;
     if (at < end)
-      miras__dropout(y + at, miras__at(base, at), x + at, key >> 32 << 32 | low, limit, scale,
-                     end - at);
+      miras__of_units.dropout(y + at, miras__at(base, at), x + at, key >> 32 << 32 | low, limit,
+                              scale, end - at);
     __syncthreads();
   }
 };
@@ -852,7 +853,7 @@ struct miras__block_adamw {
   __device__ __noinline__ void operator()(float *w, float *m, float *v, float *g, size_t n,
                                           const float *c) const {
     const size_t at = miras__at_from(n), end = miras__at_till(n);
-    if (at < end) miras__adamw(w + at, m + at, v + at, g + at, end - at, c);
+    if (at < end) miras__of_units.adamw(w + at, m + at, v + at, g + at, end - at, c);
     __syncthreads();
   }
 };
@@ -876,7 +877,7 @@ struct miras__block_channel_bwd {
   __device__ __noinline__ void operator()(const miras__channels *c, const miras__channel_grads *g,
                                           size_t m, float *history) const {
     for (unsigned unit = 0; unit < miras__units(); unit++) {
-      if (miras__unit() == unit) miras__channel_bwd(c, g, m, history);
+      if (miras__unit() == unit) miras__of_units.channel_bwd(c, g, m, history);
       __syncthreads();
     }
   }

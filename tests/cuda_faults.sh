@@ -56,7 +56,7 @@ plant 'no barrier behind a kernel of elements' titans 'race: .* memory' \
 plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
   $cuh '#define MIRAS__BY_ROWS' "$barrier" "$less"
 plant 'no barrier behind a kernel of one unit' titans 'race: .* global memory' \
-  $cuh 'threadIdx.x < 16) f(' "$barrier" "$less"
+  $cuh 'threadIdx.x < 16) miras__of_unit<' "$barrier" "$less"
 plant 'a barrier for some of the threads' titans 'they wait for each other' \
   $cuh 'struct miras__block_gemm' '__syncthreads();' \
   'if (!FAULT || threadIdx.x < 32) __syncthreads();'
