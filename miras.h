@@ -1651,6 +1651,21 @@ MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *
                                               const float *x);
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x);
+/* Write numbers of a matrix as other formats have them, a line for each number that a product makes:
+ * from [lines], stride bytes apart, each the `count` numbers from `first` on that it sums over,
+ * into lines line..line+lines-1; of a view that is turned a line is a row, of others a column. form
+ * MIRAS_WEIGHTS_FLOAT: floats of this machine, rounded as above, stride a multiple of 4. Or the
+ * form in which the view is held, without rounding and little-endian: words of bf16 or f16; of q8
+ * blocks of a scale s in half precision and of 32 signed bytes q, numbers s q (ggml's Q8_0); of q4
+ * blocks of s, of a least number m, both in half precision, and of 16 bytes, whose lower halves are
+ * q of the first 16 numbers and the upper ones those of the others, numbers s q + m (Q4_1); there
+ * first and count are multiples of 32. In a block whose s or m is not finite all numbers are NaN.
+ * MIRAS_ERR_DESC before all else, where the view is held in another form: so lines 0 ask.
+ * MIRAS_ERR_ARGUMENT, also of views that are no matrices, and MIRAS_ERR_STATE as above. */
+MIRAS_API miras_result miras_model_view_write_lines(miras_model *m, const miras_view *v,
+                                                    size_t line, size_t lines, size_t first,
+                                                    size_t count, miras_weights form,
+                                                    const void *from, size_t stride);
 
 /* What adapters add becomes part of the matrices they are beside, which are rounded where they are
  * not float, and their B becomes 0. MIRAS_ERR_ARGUMENT if m has none, MIRAS_ERR_STATE if its
@@ -27646,6 +27661,7 @@ static float miras__from_half(unsigned h) {
 /* What 32 columns of 32 numbers become multiples of, and from which number on. */
 typedef struct miras__grid {
   float scale[32], least[32], error[32];
+  uint16_t words[2][32];             /* scales, least numbers                                     */
 } miras__grid;
 
 /* Those of x [32, 32]. around -1: of q8, whose largest number is 127 steps from 0. Else of q4: 0,
@@ -27659,9 +27675,12 @@ static void miras__grid_of(miras__grid *to, const float *x, int around) {
     const float least = ends[c], most = ends[32 + c], bad = ends[64 + c];
     const float end = -least > most ? least : most;
     const float scale = around < 0 ? fabsf(end) / 127 : around ? end / -8 : (most - least) / 15;
-    to->scale[c] = miras__from_half(miras__to_half(scale + bad));
-    to->least[c] = around < 0 ? 0 : around ? -8 * to->scale[c] : least + bad;
-    to->least[c] = miras__from_half(miras__to_half(to->least[c]));
+    to->words[0][c] = (uint16_t)miras__to_half(scale + bad);
+    to->scale[c] = miras__from_half(to->words[0][c]);
+    to->least[c] = 0;
+    if (around < 0) continue;
+    to->words[1][c] = (uint16_t)miras__to_half(around ? -8 * to->scale[c] : least + bad);
+    to->least[c] = miras__from_half(to->words[1][c]);
   }
 }
 
@@ -27675,8 +27694,11 @@ static void miras__grid_four(miras__grid *to, float *x) {
   miras__grid_of(&other, x, 1);
   k->narrow_steps(x, to->error, to->scale, to->least, 0, 15);
   k->narrow_steps(x, other.error, other.scale, other.least, 0, 15);
-  for (c = 0; c < 32; c++)
-    if (other.error[c] < to->error[c]) to->scale[c] = other.scale[c], to->least[c] = other.least[c];
+  for (c = 0; c < 32; c++) {
+    if (!(other.error[c] < to->error[c])) continue;
+    to->scale[c] = other.scale[c], to->least[c] = other.least[c];
+    to->words[0][c] = other.words[0][c], to->words[1][c] = other.words[1][c];
+  }
 }
 
 /* Round x [32, 32], numbers from a multiple of 32 rows and of 32 columns on, to columns col..end -
@@ -27686,42 +27708,41 @@ static void miras__grid_four(miras__grid *to, float *x) {
 static void miras__narrow(const miras__packed *m, size_t row, size_t col, size_t end, float *x) {
   const size_t across = m->across, half = across / 2, each = miras__brick_row(m->form, across);
   const size_t rows = miras__least(m->rows - row, 32), high = m->rows > 16 ? 32 : 16;
+  const size_t n = end - col, first = col % across;
   const int four = m->form == MIRAS_WEIGHTS_Q4;
   unsigned char *brick = (unsigned char *)(uintptr_t)miras__brick_of(m, row, col);
+  unsigned char *q = brick + miras__brick_head(m->form, across);
   miras__grid to;
-  size_t r;
+  size_t r, c;
   for (r = rows; r < 32; r++) memcpy(x + r * 32, x, 32 * sizeof *x);   /* they change no scale   */
   if (four) miras__grid_four(&to, x);
   else if (m->form == MIRAS_WEIGHTS_Q8) miras__grid_of(&to, x, -1);
-  if (m->form >= MIRAS_WEIGHTS_Q8)
+  if (m->form >= MIRAS_WEIGHTS_Q8) {
     miras__kernels_best()->narrow_steps(x, NULL, to.scale, to.least, four ? 0 : -127,
                                         four ? 15 : 127);
-  for (; col < end; col++) {
-    const size_t c = col % across;
-    const float *from = x + col % 32;
-    unsigned char *q = brick + miras__brick_head(m->form, across);
-    float scale;
-    uint16_t word;
+    memcpy(brick + 2 * first, to.words[0] + col % 32, 2 * n);
+    if (four) memcpy(brick + 2 * (across + first), to.words[1] + col % 32, 2 * n);
+    for (c = col % 32; c < col % 32 + n; c++)
+      for (r = 0; r < high && !(fabsf(to.scale[c]) <= FLT_MAX); r++) x[r * 32 + c] = 0;
+  }
+  for (r = 0; r < high; r++, q += each) {
+    const float *from = x + r * 32 + col % 32;
     if (m->form < MIRAS_WEIGHTS_Q8) {
-      for (r = 0; r < high; r++, q += each) {
-        const uint32_t bits = (uint32_t)miras__real_bits(from[r * 32]);
+      for (c = 0; c < n; c++) {
+        const uint32_t bits = (uint32_t)miras__real_bits(from[c]);
         const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
-        word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(from[r * 32])
-                          : (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : more >> 16);
-        memcpy(q + 2 * c, &word, sizeof word);
+        const uint16_t word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(from[c])
+                                         : (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : more >> 16);
+        memcpy(q + 2 * (first + c), &word, sizeof word);
       }
-      continue;
-    }
-    scale = to.scale[col % 32];
-    word = (uint16_t)miras__to_half(scale);
-    memcpy(brick + 2 * c, &word, sizeof word);
-    word = (uint16_t)miras__to_half(to.least[col % 32]);
-    if (four) memcpy(brick + 2 * (across + c), &word, sizeof word);
-    for (r = 0; r < high; r++, q += each) {
-      const unsigned is = fabsf(scale) <= FLT_MAX ? (unsigned)(int)from[r * 32] : 0;
-      if (!four) q[c] = (unsigned char)is;
-      else if (c < half) q[c] = (unsigned char)((q[c] & 0xf0) | is);
-      else q[c - half] = (unsigned char)((q[c - half] & 15) | is << 4);
+    } else if (!four) {
+      for (c = 0; c < n; c++) q[first + c] = (unsigned char)(int)from[c];
+    } else {
+      for (c = first; c < first + n; c++) {
+        unsigned char *at = q + (c < half ? c : c - half);
+        const unsigned is = (unsigned)from[c - first];
+        *at = (unsigned char)(c < half ? (*at & 0xf0) | is : (*at & 15) | is << 4);
+      }
     }
   }
 }
@@ -27741,11 +27762,71 @@ static void miras__packed_write(const miras__packed *to, size_t row, size_t rows
       if (end < 32) memset(x, 0, sizeof x);
       if (top || below < high)
         miras__packed_read(miras__kernels_best(), to, i, high, col + j, end, x + left, 32, 1);
-      for (r = top; r < below; r++)
-        for (c = 0; c < end; c++)
+      for (r = top; r < below && right == 1; r++)
+        memcpy(x + r * 32 + left, from + (i + r - row) * down + j, end * sizeof *x);
+      for (c = 0; c < end && right != 1; c++)
+        for (r = top; r < below; r++)
           x[r * 32 + left + c] = from[(i + r - row) * down + (j + c) * right];
       miras__narrow(to, i, col + j, col + j + end, x);
     }
+  }
+}
+
+/* A number of 16 bits, little-endian; a NaN as narrowing makes one. */
+static unsigned miras__word_take(int form, const unsigned char *p) {
+  const unsigned x = p[0] | (unsigned)p[1] << 8, size = x & 0x7fff;
+  if (form == MIRAS_WEIGHTS_F16) return size > 0x7c00 ? (x & 0x8000) | 0x7e00 : x;
+  return size > 0x7f80 ? 0x7fc0 : x;
+}
+
+/* Take the head of a block, of one or two words, for column c of a brick; what of its bytes counts:
+ * nothing where it is not finite. */
+static unsigned miras__head_take(unsigned char *brick, size_t across, size_t c, int words,
+                                 const unsigned char *p) {
+  unsigned x[2] = {0, 0};
+  uint16_t word;
+  int i, bad = 0;
+  for (i = 0; i < words; i++) {
+    x[i] = p[2 * i] | (unsigned)p[2 * i + 1] << 8;
+    if ((x[i] & 0x7c00) == 0x7c00) bad = 1;
+  }
+  for (i = 0; i < words; i++) {
+    word = (uint16_t)(bad ? 0x7e00 : x[i]);
+    memcpy(brick + 2 * ((size_t)i * across + c), &word, sizeof word);
+  }
+  return bad ? 0 : 255;
+}
+
+/* Take numbers of a column from a row on, at most to the end of their block, in the matrix's own
+ * form (miras_model_view_write_lines). other: NULL, or those of the column that shares bytes of q4
+ * with it. */
+static void miras__column_take(const miras__packed *to, size_t row, size_t col, size_t n,
+                               const unsigned char *p, const unsigned char *other) {
+  const size_t across = to->across, half = across / 2, each = miras__brick_row(to->form, across);
+  const size_t is = miras__least(to->rows - row / 32 * 32, 32), high = to->rows > 16 ? 32 : 16;
+  const int words = to->form == MIRAS_WEIGHTS_Q4 ? 2 : to->form == MIRAS_WEIGHTS_Q8;
+  unsigned char *brick = (unsigned char *)(uintptr_t)miras__brick_of(to, row, col);
+  unsigned char *q = brick + miras__brick_head(to->form, across);
+  size_t c = col % across, r;
+  unsigned counts, others = 0, keep = other ? 0 : c < half ? 0xf0 : 15;
+  const int up = c < half ? 0 : 4;
+  if (!words) {
+    for (r = row % 32; n; n--, r++, p += 2) {
+      const uint16_t word = (uint16_t)miras__word_take(to->form, p);
+      memcpy(q + r * each + 2 * c, &word, sizeof word);
+    }
+    for (r = is; r < high; r++) memcpy(q + r * each + 2 * c, q + 2 * c, 2);   /* as miras__narrow */
+    return;
+  }
+  counts = miras__head_take(brick, across, c, words, p);
+  p += 2 * words;
+  if (other) others = miras__head_take(brick, across, c + half, words, other);
+  for (r = 0; r < 32 && words == 1; r++) q[r * each + c] = (unsigned char)(p[r] & counts);
+  for (r = 0, c %= half; r < 16 && words == 2; r++) {
+    const unsigned x = p[r] & counts, y = other ? other[4 + r] & others : 0;
+    unsigned char *a = q + r * each + c, *b = a + 16 * each;
+    *a = (unsigned char)((*a & keep) | (x & 15) << up | (y & 15) << 4);
+    *b = (unsigned char)((*b & keep) | x >> 4 << up | (y & 0xf0));
   }
 }
 
@@ -27810,6 +27891,52 @@ MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_v
   }
   for (; rows; rows--, row++, x += cols)
     memcpy(x, miras__view_floats(m, v) + row * width + col, cols * sizeof *x);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_model_view_write_lines(miras_model *m, const miras_view *v,
+                                                    size_t line, size_t lines, size_t first,
+                                                    size_t count, miras_weights form,
+                                                    const void *from, size_t stride) {
+  const size_t block = form == MIRAS_WEIGHTS_Q4 ? 20 : form == MIRAS_WEIGHTS_Q8 ? 34 : 64;
+  const unsigned char *p = (const unsigned char *)from;
+  size_t width = 0, i, j, k, n;
+  miras__packed to;
+  if (!m || !v || v < m->views || v >= m->views + m->view_count || v->rank != 2)
+    return MIRAS_ERR_ARGUMENT;
+  to = miras__view_packed(m, v);
+  if (form != MIRAS_WEIGHTS_FLOAT && (int)form != to.form) return MIRAS_ERR_DESC;
+  if (!miras__view_has(m, v, v->turned ? line : first, v->turned ? lines : count,
+                       v->turned ? first : line, v->turned ? count : lines, &width) ||
+      (!from && lines && count) || (form == MIRAS_WEIGHTS_FLOAT && stride % sizeof(float)) ||
+      (block < 64 && (first % 32 || count % 32))) return MIRAS_ERR_ARGUMENT;
+  if (to.form && m->lies) return MIRAS_ERR_STATE;
+  if (!to.form) {
+    float *y = miras__view_floats(m, v) + (v->turned ? line * width + first : first * width + line);
+    for (j = 0; j < lines && v->turned; j++)
+      memcpy(y + j * width, p + j * stride, count * sizeof *y);
+    for (j = 0; j < lines && !v->turned; j += n) {
+      n = miras__least(lines - j, 8);        /* streams at a time */
+      for (k = 0; k < count; k++)
+        for (i = j; i < j + n; i++)
+          memcpy(y + k * width + i, p + i * stride + k * sizeof *y, sizeof *y);
+    }
+  } else if (form == MIRAS_WEIGHTS_FLOAT) {
+    miras__packed_write(&to, first, count, line, lines, (const float *)from, 1,
+                        stride / sizeof(float));
+  } else {
+    const size_t half = form == MIRAS_WEIGHTS_Q4 ? to.across / 2 : lines;
+    for (i = 0; i < count; i += n) {
+      n = miras__least(count - i, 32 - (first + i) % 32);
+      for (j = 0; j < lines; j++) {
+        const unsigned char *at = p + j * stride + i / 32 * block + i % 32 * 2;
+        if ((line + j) % to.across < half && lines > half && j < lines - half)
+          miras__column_take(&to, first + i, line + j, n, at, at + half * stride);
+        else if (j < half || (line + j) % to.across < half)
+          miras__column_take(&to, first + i, line + j, n, at, NULL);
+      }
+    }
+  }
   return MIRAS_OK;
 }
 

@@ -19,9 +19,10 @@
  *
  * Versions 2 and 3, little-endian, one file for all of a model. The table gg__families has the
  * architectures. Numbers may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K.
- * They become floats, exactly as ggml makes them, a tile at a time, and then what d->weights says:
- * of Q8_0 MIRAS_WEIGHTS_Q8 makes the same numbers again, and so does MIRAS_WEIGHTS_Q4 of Q4_0 and
- * Q4_1; others are quantised a second time, which loses a little more. A product is that of floats:
+ * Those of matrices that the model holds in the same form are taken as they are: F16, BF16, Q8_0 by
+ * MIRAS_WEIGHTS_Q8, Q4_0 and Q4_1 by MIRAS_WEIGHTS_Q4. All others become floats, exactly as ggml
+ * makes them, some lines at a time, and then what d->weights says: what had blocks is quantised a
+ * second time, which loses a little more. A product is that of floats:
  * llama.cpp rounds what it multiplies quantised matrices by to 8 bits first, so its logits are a
  * little others.
  *
@@ -130,18 +131,18 @@ static void gg__small_block(float *to, int type, const unsigned char *p) {
   const int odd = type & 1, five = type >= 6, low = odd ? 0 : five ? 16 : 8;
   const float d = gg__half(p), m = odd ? gg__half(p + 2) : 0;
   const unsigned char *q = p + 2 + 2 * odd;
-  const uint32_t fifth = five && type < 8 ? hf__get32(q) : 0;
+  uint32_t fifth = 0;
   int k;
-  if (five) q += 4;
-  for (k = 0; k < 32; k++) {
-    if (type == 8) {
-      to[k] = (float)(p[2 + k] - 256 * (p[2 + k] >> 7)) * d;
-    } else {
-      const int four = k < 16 ? q[k] & 15 : q[k - 16] >> 4;
-      const float x = (float)((four | (int)(fifth >> k & 1) << 4) - low) * d;
-      to[k] = odd ? x + m : x;
-    }
+  if (type == 8) {
+    for (k = 0; k < 32; k++) to[k] = (float)(q[k] - 256 * (q[k] >> 7)) * d;
+    return;
   }
+  if (five) fifth = hf__get32(q), q += 4;
+  for (k = 0; k < 16; k++, fifth >>= 1) {
+    to[k] = (float)((int)((q[k] & 15u) | (fifth & 1) << 4) - low) * d;
+    to[k + 16] = (float)((int)(q[k] >> 4 | (fifth >> 12 & 16)) - low) * d;
+  }
+  for (k = 0; k < 32 && odd; k++) to[k] += m;
 }
 
 /* A block of 256 numbers, Q4_K or Q5_K: in each 32, d s q - e m with s and m of 6 bits. Of two such
@@ -174,25 +175,42 @@ static void gg__six_block(float *to, const unsigned char *p) {
   }
 }
 
-/* Read n numbers of a tensor in blocks, at most HF__READ, from number `from` on. */
-static int gg__get(hf__reader *c, const hf__tensor *x, size_t from, size_t n, float *to) {
-  const int type = x->form - GG__FORM;
-  const size_t each = gg__types[type].numbers, bytes = gg__types[type].bytes;
-  const size_t first = from / each, blocks = (from + n - 1) / each - first + 1;
-  unsigned char block[HF__READ + 256];   /* for 17 blocks of 32, or three of 256 */
-  float y[256];
-  size_t i, at, some;
-  if (!hf__bytes_get(c, x, x->at + (uint64_t)first * bytes, blocks * bytes, block)) return 0;
-  for (i = 0; i < blocks; i++) {
-    const unsigned char *p = block + i * bytes;
-    if (type < 10) gg__small_block(y, type, p);
-    else if (type < 14) gg__large_block(y, type == 13, p);
-    else gg__six_block(y, p);
-    at = i ? 0 : from - first * each;
-    some = each - at < n ? each - at : n;
-    memcpy(to, y + at, some * sizeof(float));
-    to += some;
-    n -= some;
+/* n numbers, whole blocks of a form, as floats. */
+static void gg__widen(float *to, int form, const unsigned char *p, size_t n) {
+  const int type = form - GG__FORM;
+  if (type < 0) {
+    hf__widen(to, form, p, n);
+    return;
+  }
+  for (; n; n -= gg__types[type].numbers, to += gg__types[type].numbers) {
+    if (type < 10) gg__small_block(to, type, p);
+    else if (type < 14) gg__large_block(to, type == 13, p);
+    else gg__six_block(to, p);
+    p += gg__types[type].bytes;
+  }
+}
+
+/* Q8_0 and Q4_1 are what lines of q8 and q4 are; Q4_0, d (q - 8), has no least number. */
+static size_t gg__held(const hf__tensor *x, miras_weights as) {
+  if (as == MIRAS_WEIGHTS_Q8) return x->form == GG__FORM + 8 ? 34 : 0;
+  if (as == MIRAS_WEIGHTS_Q4) return x->form == GG__FORM + 2 || x->form == GG__FORM + 3 ? 20 : 0;
+  return hf__held(x, as);
+}
+
+/* Blocks of Q4_0 as Q4_1: the least number is -8 d. 0: half precision does not hold it. */
+static int gg__take_blocks(unsigned char *to, const unsigned char *from, size_t blocks) {
+  for (; blocks; blocks--, to += 20, from += 18) {
+    const unsigned d = from[0] | (unsigned)from[1] << 8, size = d & 0x7fff;
+    unsigned m = size + (3 << 10), up = 0;
+    if (size >= 28 << 10) return 0;
+    if (size < 1 << 10) {              /* steps of 2^-24 */
+      for (m = 8 * size; m >= 2 << 10; up++) m >>= 1;
+      m += up << 10;
+    }
+    m |= ~d & 0x8000;
+    to[0] = from[0], to[1] = from[1];
+    to[2] = (unsigned char)m, to[3] = (unsigned char)(m >> 8);
+    memcpy(to + 4, from + 2, 16);
   }
   return 1;
 }
@@ -383,6 +401,7 @@ static uint64_t gg__take_tensor(gg__head *h, uint64_t place) {
     const gg__type *t = &gg__types[type];
     memcpy(x.type, t->name, strlen(t->name));
     x.form = t->form;
+    x.block = t->numbers, x.bytes = t->bytes;
     bytes = x.count / t->numbers * t->bytes;
     if (inner % t->numbers) why = "its rows are no whole blocks of its type";
     else if (at != place) why = "its place is not behind that of the tensor before it";
@@ -467,7 +486,9 @@ static int gg__head_open(gg__head *h, hf__reader *c, const char *path,
       !hf__file_only(c, path + c->folder)) return 0;
   c->config_name = c->names[0];
   c->readable = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K";
-  c->get = gg__get;
+  c->widen = gg__widen;
+  c->held = gg__held;
+  c->take = gg__take_blocks;
   c->common_count = 0;
   file = hf__folder_open(c, c->names[0], 1, &h->size);
   if (!file) return 0;

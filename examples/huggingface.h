@@ -507,6 +507,7 @@ enum { HF__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configurat
        HF__MAX_SHARDS = 1024,
        HF__SENTENCE = 900,        /* of the fields that are not known: with the rest below 1,024  */
        HF__TILE_COLS = 32, HF__TILE_ROW = 4096,
+       HF__LINES = 64,            /* lines written at a time: those of a panel in miras.h         */
        HF__READ = 512,           /* numbers read at a time, and ...                               */
        HF__TURNED = 8 };         /* ... so many runs of them that are transposed together         */
 
@@ -516,6 +517,7 @@ typedef struct hf__tensor {
   uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
   uint64_t taken;                    /* numbers that views have got so far                        */
   int rank, form, file;              /* a rank above 5 is of no shape here; form -1: of its type  */
+  unsigned short block, bytes;       /* so many numbers, neighbours of a row, take so many bytes  */
   int alone;                         /* one number of shape [], here [1]                          */
 } hf__tensor;
 
@@ -1075,8 +1077,11 @@ typedef struct hf__reader {
   const hf__field *common;           /* the fields of all families there                          */
   int common_count;
   const char *readable;              /* types of tensors                                          */
-  int (*get)(struct hf__reader *c, const hf__tensor *x, size_t from, size_t n, float *to);
-                                     /* reads those of forms above MIRAS_WEIGHTS_F16              */
+  void (*widen)(float *to, int form, const unsigned char *from, size_t n);   /* whole blocks      */
+  size_t (*held)(const hf__tensor *x, miras_weights as);   /* bytes of its blocks in lines that are
+                                        held so (miras_model_view_write_lines); 0: they differ    */
+  int (*take)(unsigned char *to, const unsigned char *from, size_t blocks);   /* makes such blocks
+                                        where their bytes are others; 0: some cannot be           */
   const char *ignored;               /* names of fields, or NULL                                  */
   uint64_t met;                      /* bit i: the file has the field of the list's word i        */
   int passing;                       /* `unknown` is one of its words                             */
@@ -1104,8 +1109,9 @@ typedef struct hf__reader {
   int open;
   uint64_t stands;
   float *tile;
+  unsigned char *raw;                /* lines as a file has them                                  */
   float run[HF__READ * HF__TURNED];   /* numbers as they are read                                */
-  size_t tile_room;                  /* floats of the largest tile                                */
+  size_t tile_room, raw_room;        /* floats of the largest tile, bytes of the most lines       */
 } hf__reader;
 
 /* ---- JSON as others write it ---- */
@@ -1423,6 +1429,7 @@ static void hf__need_tensor(hf__cursor *t, hf__tensor *x, uint64_t *range,
       hf__need_string(t, text);
       memcpy(x->type, text, sizeof x->type - 1);
       for (x->form = 2; x->form >= 0 && !hf__same(x->type, forms[x->form]);) x->form--;
+      x->block = 1, x->bytes = x->form ? 2 : 4;
     } else if (key == 2) {
       hf__need_shape(t, x);
     } else {
@@ -3491,6 +3498,34 @@ static int hf__root_find(hf__reader *c) {
   return 1;
 }
 
+/* n numbers of a file, little-endian, as floats. form: MIRAS_WEIGHTS_FLOAT, _BF16 or _F16. */
+static void hf__widen(float *to, int form, const unsigned char *from, size_t n) {
+  size_t i;
+  uint32_t x;
+  for (i = 0; form == MIRAS_WEIGHTS_FLOAT && i < n; i++) {
+    x = hf__get32(from + 4 * i);
+    memcpy(&to[i], &x, sizeof x);
+  }
+  for (i = 0; form == MIRAS_WEIGHTS_BF16 && i < n; i++) {
+    x = (uint32_t)from[2 * i] << 16 | (uint32_t)from[2 * i + 1] << 24;
+    memcpy(&to[i], &x, sizeof x);
+  }
+  for (i = 0; form == MIRAS_WEIGHTS_F16 && i < n; i++) {
+    const uint32_t bits = (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
+    const uint32_t sign = bits >> 15 << 31, exponent = bits >> 10 & 31;
+    const float small = (float)(bits & 1023) * (1.0f / (1 << 24));   /* below 2^-14: exact */
+    if (exponent) x = (exponent == 31 ? 255 : exponent + 112) << 23 | (bits & 1023) << 13;
+    else memcpy(&x, &small, sizeof x);
+    x |= sign;
+    memcpy(&to[i], &x, sizeof x);
+  }
+}
+
+/* Floats are those of the machine there, and are widened. */
+static size_t hf__held(const hf__tensor *x, miras_weights as) {
+  return x->form == (int)as && as != MIRAS_WEIGHTS_FLOAT ? 2 : 0;
+}
+
 /* Begin to read what is at `path`, of which file is the name of a file that may be read: then the
  * folder is that of the file. */
 static int hf__reader_start(hf__reader *c, const char *path, int file,
@@ -3507,6 +3542,8 @@ static int hf__reader_start(hf__reader *c, const char *path, int file,
   c->common = hf__says_all;
   c->common_count = (int)HF__COUNT(hf__says_all);
   c->readable = "F32, F16 and BF16";
+  c->widen = hf__widen;
+  c->held = hf__held;
   c->family = c->open = -1;
   c->per = c->again = c->steps = 1;
   if (why && why_size) why[0] = 0;
@@ -3889,29 +3926,6 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
 
 /* ---- from pieces to weights ---- */
 
-/* n numbers of a file, little-endian, as floats. form: MIRAS_WEIGHTS_FLOAT, _BF16 or _F16. */
-static void hf__widen(float *to, int form, const unsigned char *from, size_t n) {
-  size_t i;
-  uint32_t x;
-  for (i = 0; form == MIRAS_WEIGHTS_FLOAT && i < n; i++) {
-    x = hf__get32(from + 4 * i);
-    memcpy(&to[i], &x, sizeof x);
-  }
-  for (i = 0; form == MIRAS_WEIGHTS_BF16 && i < n; i++) {
-    x = (uint32_t)from[2 * i] << 16 | (uint32_t)from[2 * i + 1] << 24;
-    memcpy(&to[i], &x, sizeof x);
-  }
-  for (i = 0; form == MIRAS_WEIGHTS_F16 && i < n; i++) {
-    const uint32_t bits = (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
-    const uint32_t sign = bits >> 15 << 31, exponent = bits >> 10 & 31;
-    const float small = (float)(bits & 1023) * (1.0f / (1 << 24));   /* below 2^-14: exact */
-    if (exponent) x = (exponent == 31 ? 255 : exponent + 112) << 23 | (bits & 1023) << 13;
-    else memcpy(&x, &small, sizeof x);
-    x |= sign;
-    memcpy(&to[i], &x, sizeof x);
-  }
-}
-
 /* Read n bytes of a tensor's file, from place `at` on. */
 static int hf__bytes_get(hf__reader *c, const hf__tensor *x, uint64_t at, size_t n,
                          unsigned char *bytes) {
@@ -3934,11 +3948,17 @@ static int hf__bytes_get(hf__reader *c, const hf__tensor *x, uint64_t at, size_t
 /* Read n numbers of a tensor, at most HF__READ, from number `from` on. */
 static int hf__tensor_get(hf__reader *c, const hf__tensor *x, size_t from, size_t n,
                           float *to) {
-  const size_t wide = x->form ? 2 : 4;
-  unsigned char bytes[4 * HF__READ];
-  if (x->form > (int)MIRAS_WEIGHTS_F16) return c->get(c, x, from, n, to);
-  if (!hf__bytes_get(c, x, x->at + (uint64_t)from * wide, n * wide, bytes)) return 0;
-  hf__widen(to, x->form, bytes, n);
+  const size_t block = x->block, first = from / block, skip = from % block;
+  const size_t blocks = (skip + n - 1) / block + 1;
+  unsigned char bytes[4 * HF__READ];    /* for 17 blocks of 32, or three of 256 */
+  float wide[HF__READ + 2 * 256];
+  if (!hf__bytes_get(c, x, x->at + (uint64_t)first * x->bytes, blocks * x->bytes, bytes)) return 0;
+  if (n == blocks * block) {
+    c->widen(to, x->form, bytes, n);
+  } else {
+    c->widen(wide, x->form, bytes, blocks * block);
+    memcpy(to, wide + skip, n * sizeof *to);
+  }
   return 1;
 }
 
@@ -4038,6 +4058,73 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
   return 1;
 }
 
+/* The number of its tensor with which line i of a piece begins. */
+static size_t hf__line_at(const hf__piece *p, size_t i) {
+  if (p->group) {
+    const size_t at = p->block ? hf__place(p, i) : i, b = at / p->group;
+    i = p->first + b % p->steps * p->apart + b / p->steps / p->again * p->stride + at % p->group;
+  }
+  return i * p->each + p->skip;
+}
+
+/* Is a piece lines of `count` numbers, as a product sums over them, which are in one piece there? */
+static int hf__is_lines(const hf__piece *p, const miras_view *v, size_t count) {
+  const int other = HF__ENTRIES | HF__AGAIN | HF__FLOORS | HF__SPREAD | HF__CORNER;
+  if (!p->from || v->rank != 2 || (p->how & other) || (p->group != 0) == (v->turned != 0) ||
+      (p->block && (!p->group || (p->how & HF__INNER)))) return 0;
+  if (v->turned && (p->col || p->cols != p->each)) return 0;
+  return (v->turned ? p->cols : p->rows) == count && count % p->from->block == 0 &&
+         p->each % p->from->block == 0 && p->skip % p->from->block == 0;
+}
+
+/* Write a piece that is lines, `first` rows further down, or note what that will take. Lines of the
+ * form in which the view is held go as they are. */
+static int hf__lines_fill(hf__reader *c, miras_model *m, const miras_view *view, size_t first,
+                          const hf__piece *p, int write) {
+  const size_t line = view->turned ? first + p->row : p->col;
+  const size_t lines = view->turned ? p->rows : p->cols, count = view->turned ? p->cols : p->rows;
+  const hf__tensor *x = p->from;
+  const size_t blocks = count / x->block, bytes = blocks * x->bytes;
+  const int same = !(p->how & (HF__LOG | HF__MORE)) && p->by >= 1 && p->by <= 1;
+  int form, as = 0;
+  size_t i, j, k, n, some, each = 0;
+  if (view->turned) first = 0;
+  for (form = 1; same && form <= (int)miras_model_desc_of(m)->weights; form++)
+    if (c->held(x, (miras_weights)form) && (form < MIRAS_WEIGHTS_Q8 || first % 32 == 0) &&
+        miras_model_view_write_lines(m, view, 0, 0, 0, 0, (miras_weights)form, NULL, 0) ==
+        MIRAS_OK)
+      as = form, each = c->held(x, (miras_weights)form);
+  n = lines < HF__LINES ? lines : (size_t)HF__LINES;
+  if (c->raw_room < n * bytes) c->raw_room = n * bytes;
+  if (each != x->bytes && c->tile_room < n * count) c->tile_room = n * count;
+  for (j = 0; write && j < lines; j += n) {
+    const void *from = c->raw;
+    size_t stride = blocks * each;
+    form = as;
+    n = HF__LINES - (line + j) % HF__LINES;
+    if (n > lines - j) n = lines - j;
+    for (k = 0; k < n; k += some) {
+      const size_t at = hf__line_at(p, j + k);
+      for (some = 1; k + some < n && hf__line_at(p, j + k + some) == at + some * count;) some++;
+      if (!hf__bytes_get(c, x, x->at + (uint64_t)(at / x->block) * x->bytes, some * bytes,
+                         c->raw + k * bytes)) return 0;
+    }
+    if (each != x->bytes) from = c->tile;
+    if (each && each != x->bytes && !c->take((unsigned char *)c->tile, c->raw, n * blocks))
+      form = 0;
+    if (!form) stride = count * sizeof(float);
+    for (k = 0; !form && k < n; k++) {
+      float *to = c->tile + k * count;
+      c->widen(to, x->form, c->raw + k * bytes, count);
+      for (i = 0; !same && i < count; i++) to[i] = hf__as_ours(p, to[i]);
+    }
+    if (miras_model_view_write_lines(m, view, line + j, n, first, count, (miras_weights)form, from,
+                                     stride) != MIRAS_OK)
+      return hf__reject_as(c, MIRAS_ERR_STATE, view->name, "it cannot be written");
+  }
+  return 1;
+}
+
 /* Write view i from its pieces, or without `write` note what that will take; v is the view, or the
  * rows of it that are the expert's. */
 static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view *v, int expert,
@@ -4046,7 +4133,12 @@ static int hf__view_fill(hf__reader *c, miras_model *m, int i, const miras_view 
   const size_t rows = hf__view_rows(v), all = v->count / rows;
   const size_t first = expert < 0 ? 0 : rows * (size_t)expert;
   size_t row, col, high = 1, wide = HF__TILE_ROW, n;
-  int p;
+  int p, lines = 1;
+  for (p = 0; p < count; p++)
+    if (piece[p].view == i && !hf__is_lines(&piece[p], v, v->turned ? all : rows)) lines = 0;
+  for (p = 0; p < count && lines; p++)
+    if (piece[p].view == i && !hf__lines_fill(c, m, view, first, &piece[p], write)) return 0;
+  if (lines) return 1;
   if (view->weight_decay && !view->turned) high = rows, wide = HF__TILE_COLS;   /* whole blocks */
   for (p = 0; p < count; p++)
     if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = HF__TILE_COLS;
@@ -4191,7 +4283,8 @@ static void hf__model_fill(hf__reader *c, miras_model *m, const miras_model_desc
   piece = (hf__piece *)hf__alloc(c, (size_t)c->of->count, sizeof *piece);
   if (!piece || !hf__fill(c, m, piece, 0)) return;
   c->tile = (float *)hf__alloc(c, c->tile_room, sizeof(float));
-  if (c->tile) hf__fill(c, m, piece, 1);
+  c->raw = (unsigned char *)hf__alloc(c, c->raw_room + 1, 1);
+  if (c->tile && c->raw) hf__fill(c, m, piece, 1);
 }
 
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, const char *ignored,

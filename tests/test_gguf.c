@@ -1015,6 +1015,70 @@ static void test_weights(void **state) {
   assert_int_equal(test_live, 0);
 }
 
+/* Matrices of a type that is held as it is are the file's to the bit: also blocks that use not all of
+ * their steps, and least numbers below the smallest half that is normal. Of a block whose scale is
+ * no number all numbers are none. */
+static void test_held(void **state) {
+  static const struct { int kind; miras_weights weights; } rows[] = {
+    {1, MIRAS_WEIGHTS_F16}, {2, MIRAS_WEIGHTS_BF16}, {7, MIRAS_WEIGHTS_Q8},
+    {3, MIRAS_WEIGHTS_Q4}, {4, MIRAS_WEIGHTS_Q4}};
+  size_t i;
+  int bad;
+  (void)state;
+  for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (bad = 0; bad < (rows[i].weights < MIRAS_WEIGHTS_Q8 ? 1 : 2); bad++) {
+      const int kind = rows[i].kind;
+      char why[256] = "";
+      miras_model_desc d;
+      miras_model *m;
+      make_typed(kind, 0);
+      if (bad)   /* infinity, in the second block of the second line */
+        ((part *)(uintptr_t)part_named("blk.0.ffn_down.weight"))
+          ->data.at[(512 / 32 + 1) * kinds[kind].size + 1] = 0x7c;
+      save_file();
+      memset(&d, 0, sizeof d);
+      d.weights = rows[i].weights;
+      assert_int_equal(miras_gguf_desc(&d, path, NULL, NULL, why, sizeof why), MIRAS_OK);
+      m = miras_gguf_open(&d, path, NULL, NULL, why, sizeof why);
+      if (!m) fail_msg("%s", why);
+      if (d.weights != MIRAS_WEIGHTS_Q4) compare(m, "embed.weight", "token_embd.weight", kind);
+      compare(m, "blocks.0.q.weight", "blk.0.attn_q.weight", kind);
+      compare(m, "blocks.0.k.weight", "blk.0.attn_k.weight", kind);
+      compare(m, "blocks.0.v.weight", "blk.0.attn_v.weight", kind);
+      compare(m, "blocks.0.mlp.gate", "blk.0.ffn_gate.weight", kind);
+      if (bad) {
+        float x[64];
+        int k;
+        miras_model_view_read(m, miras_model_view(m, "blocks.0.mlp.down"), 0, 64, 1, 1, x);
+        for (k = 0; k < 64; k++) assert_int_equal(x[k] - x[k] >= 0, k < 32);
+      } else {
+        compare(m, "blocks.0.mlp.down", "blk.0.ffn_down.weight", kind);
+      }
+      miras_close(m);
+    }
+  }
+  drop_file();
+  assert_int_equal(test_live, 0);
+}
+
+/* Every scale of Q4_0 has a least number of which it is an eighth, or is refused. */
+static void test_least_numbers(void **state) {
+  unsigned char from[18] = {0}, to[20];
+  int i;
+  (void)state;
+  for (i = 0; i < 1 << 16; i++) {
+    from[0] = (unsigned char)i, from[1] = (unsigned char)(i >> 8), from[2] = from[17] = 0x5a;
+    if (!gg__take_blocks(to, from, 1)) {
+      assert_true((i & 0x7fff) >= 0x7000);
+      continue;
+    }
+    assert_true((i & 0x7fff) < 0x7000);
+    assert_memory_equal(to, from, 2);
+    assert_memory_equal(to + 4, from + 2, 16);
+    assert_true(half(to + 2) >= -8 * half(from) && half(to + 2) <= -8 * half(from));
+  }
+}
+
 /* ---- metadata -------------------------------------------------------------------------------- */
 
 static void test_metadata(void **state) {
@@ -1480,7 +1544,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_folders), cmocka_unit_test(test_scaling),
     cmocka_unit_test(test_package), cmocka_unit_test(test_types),
-    cmocka_unit_test(test_weights), cmocka_unit_test(test_metadata),
+    cmocka_unit_test(test_weights), cmocka_unit_test(test_held),
+    cmocka_unit_test(test_least_numbers), cmocka_unit_test(test_metadata),
     cmocka_unit_test(test_many_keys), cmocka_unit_test(test_keys),
     cmocka_unit_test(test_parts), cmocka_unit_test(test_heads), cmocka_unit_test(test_ignored),
     cmocka_unit_test(test_damage), cmocka_unit_test(test_limit)};

@@ -2336,6 +2336,13 @@ static void test_weights_damaged(void **state) {
   finish();
 }
 
+/* Two bytes as a number of half precision. */
+static double half_value(const unsigned char *p) {
+  const int word = p[0] | p[1] << 8, power = word >> 10 & 31, rest = word & 1023;
+  const double size = power ? ldexp(1024 + rest, power - 25) : ldexp(rest, -24);
+  return word >> 15 ? -size : size;
+}
+
 /* Views by name, written in parts into a model that was opened empty, make the model that a file
  * makes, whatever its weights; places that are not there are refused. */
 static void write_in_parts(miras_model *to, const miras_model *from) {
@@ -2356,6 +2363,120 @@ static void write_in_parts(miras_model *to, const miras_model *from) {
     }
     free(x);
   }
+}
+
+/* The same by lines, of any length and from any place on. */
+static void write_by_lines(miras_model *to, const miras_model *from) {
+  int count;
+  const miras_view *v = miras_model_views(from, &count);
+  for (; count; count--, v++) {
+    const miras_view *place = miras_model_view(to, v->name);
+    const size_t rows = v->rank > 1 ? (size_t)v->shape[0] : 1, cols = v->count / rows;
+    const size_t lines = v->turned ? rows : cols, each = v->turned ? cols : rows;
+    float *x = (float *)malloc(v->count * sizeof *x), *y = (float *)malloc(v->count * sizeof *x);
+    assert_non_null(x);
+    assert_non_null(y);
+    assert_int_equal(miras_model_view_read(from, v, 0, rows, 0, cols, x), MIRAS_OK);
+    for (size_t i = 0; i < v->count; i++)
+      y[i] = v->turned ? x[i] : x[i % each * cols + i / each];
+    if (v->rank == 2) {
+      for (size_t line = 0, n; line < lines; line += n) {
+        const size_t half = each / 64 * 32;
+        n = lines - line < 5 ? lines - line : 5;
+        assert_int_equal(miras_model_view_write_lines(to, place, line, n, 0, half,
+                                                      MIRAS_WEIGHTS_FLOAT, y + line * each,
+                                                      each * sizeof *y), MIRAS_OK);
+        assert_int_equal(miras_model_view_write_lines(to, place, line, n, half, each - half,
+                                                      MIRAS_WEIGHTS_FLOAT, y + line * each + half,
+                                                      each * sizeof *y), MIRAS_OK);
+      }
+    } else {
+      assert_int_equal(miras_model_view_write_lines(to, place, 0, 0, 0, 0, MIRAS_WEIGHTS_FLOAT,
+                                                    NULL, 0), MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_model_view_write(to, place, 0, rows, 0, cols, x), MIRAS_OK);
+    }
+    free(x), free(y);
+  }
+}
+
+/* Lines in the form that a matrix is held in: every number of it, in pieces, comes back to the bit;
+ * what it holds else stays. */
+static void test_view_lines(void **state) {
+  static const size_t sizes[][2] = {{32, 16}, {64, 32}, {96, 50}, {64, 64}, {128, 200}};
+  (void)state;
+  start();
+  for (int form = MIRAS_WEIGHTS_BF16; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (size_t size = 0; size < 5; size++) {
+      miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4);
+      const size_t in = sizes[size][0], out = sizes[size][1];
+      const size_t block = form < MIRAS_WEIGHTS_Q8 ? 64 : form == MIRAS_WEIGHTS_Q8 ? 34 : 20;
+      const size_t stride = in / 32 * block + 3;   /* of any place */
+      unsigned char *from = (unsigned char *)calloc(out, stride);
+      float *x = (float *)malloc(in * out * sizeof *x);
+      miras_model *m;
+      const miras_view *v;
+      d.width = (int)in;
+      d.layer[0].mlp.hidden = (int)out;
+      d.weights = (miras_weights)form;
+      m = open_model(&d, "packed model");
+      v = miras_model_view(m, "blocks.0.mlp.up");
+      assert_non_null(v);
+      assert_int_equal(v->shape[0], in);
+      assert_int_equal(v->shape[1], out);
+      for (size_t i = 0; i < out * stride; i++) from[i] = (unsigned char)(i * i * 7 + i / 5);
+      for (size_t j = 0; j < out; j++)   /* scales, least numbers and words are finite */
+        for (size_t i = 0; i < in; i++) {
+          unsigned char *at = from + j * stride;
+          if (block == 64) at[2 * i + 1] &= 0xbb;
+          else if (i % 32 == 0) at[i / 32 * block + 1] &= 0xbb, at[i / 32 * block + 3] &= 0xbb;
+        }
+      for (size_t line = 0, n; line < out; line += n)
+        for (size_t first = 0; first < in; first += 32) {
+          n = line == 0 ? 3 : out - line < 41 ? out - line : 41;
+          assert_int_equal(miras_model_view_write_lines(
+            m, v, line, n, first, 32, (miras_weights)form,
+            from + line * stride + first / 32 * block, stride), MIRAS_OK);
+        }
+      assert_int_equal(miras_model_view_read(m, v, 0, in, 0, out, x), MIRAS_OK);
+      for (size_t j = 0; j < out; j++)
+        for (size_t i = 0; i < in; i++) {
+          const unsigned char *at = from + j * stride + i / 32 * block;
+          const double s = half_value(at), least = half_value(at + 2);
+          const double q = block == 34 ? (double)(signed char)at[2 + i % 32]
+                                       : (double)(at[4 + i % 16] >> (i % 32 < 16 ? 0 : 4) & 15);
+          uint32_t word;
+          float want = 0;
+          if (form == MIRAS_WEIGHTS_BF16)
+            word = (uint32_t)at[2 * (i % 32)] << 16 | (uint32_t)at[2 * (i % 32) + 1] << 24,
+            memcpy(&want, &word, 4);
+          else if (form == MIRAS_WEIGHTS_F16) want = (float)half_value(at + 2 * (i % 32));
+          else want = (float)(s * q + (block == 20 ? least : 0));
+          if (fabsf(x[i * out + j] - want) > 0)
+            failed("weights %d, %d by %d: (%d, %d) is %g and not %g", form, (int)in, (int)out,
+                   (int)i, (int)j, (double)x[i * out + j], (double)want);
+        }
+      /* refusals: another form, which is asked for by no lines; places; parts of blocks */
+      for (int other = 0; other < MIRAS_WEIGHTS_COUNT; other++)
+        assert_int_equal(miras_model_view_write_lines(m, v, 0, 0, 0, 0, (miras_weights)other, NULL,
+                                                      0),
+                         !other || other == form ? MIRAS_OK : MIRAS_ERR_DESC);
+      assert_int_equal(miras_model_view_write_lines(m, v, out, 1, 0, 32, (miras_weights)form, from,
+                                                    stride), MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_model_view_write_lines(m, v, 0, 1, in, 32, (miras_weights)form, from,
+                                                    stride), MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_model_view_write_lines(m, v, 0, 1, 0, 32, (miras_weights)form, NULL,
+                                                    stride), MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_model_view_write_lines(m, v, 0, 1, 0, 16, (miras_weights)form, from,
+                                                    stride),
+                       form < MIRAS_WEIGHTS_Q8 ? MIRAS_OK : MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_model_view_write_lines(m, v, 0, 1, 0, 1, MIRAS_WEIGHTS_FLOAT, x, 6),
+                       MIRAS_ERR_ARGUMENT);
+      assert_int_equal(miras_model_view_write_lines(NULL, v, 0, 0, 0, 0, MIRAS_WEIGHTS_FLOAT, x, 4),
+                       MIRAS_ERR_ARGUMENT);
+      miras_close(m);
+      free(from), free(x);
+    }
+  finish();
 }
 
 static void test_view_parts(void **state) {
@@ -2381,6 +2502,13 @@ static void test_view_parts(void **state) {
     draw_text(20);
     a = told(loaded, 20), b = told(empty, 20);
     if (memcmp(a, b, 20 * VOCAB * sizeof *a) != 0) failed("weights %d: views differ", form);
+    free(b);
+    miras_close(empty);
+    empty = miras_model_open_empty(&d, NULL, why, sizeof why);
+    assert_non_null(empty);
+    write_by_lines(empty, m);
+    b = told(empty, 20);
+    if (memcmp(a, b, 20 * VOCAB * sizeof *a) != 0) failed("weights %d: lines differ", form);
     assert_int_equal(miras_model_view_read(empty, miras_model_view(empty, w->name), 0, 1, 0,
                                            (size_t)w->shape[1], y), MIRAS_OK);
     for (i = 0; i < w->shape[1]; i++) assert_true(isfinite(y[i]) && fabsf(y[i]) < 10);
@@ -2512,7 +2640,7 @@ static void test_weights(void **state) {
   finish();
 }
 
-/* A file of q8 or q4 is used where it lies, if it begins at a multiple of 64 bytes, and nothing
+/* A file of short matrices is used where it lies, if it begins at a multiple of 64 bytes, and nothing
  * writes into it; else, and in other forms, matrices are copied. */
 static void test_weights_in_place(void **state) {
   (void)state;
@@ -3526,6 +3654,7 @@ int main(void) {
     cmocka_unit_test(test_adamw),
     cmocka_unit_test(test_train_only),
     cmocka_unit_test(test_weights_damaged), cmocka_unit_test(test_view_parts),
+    cmocka_unit_test(test_view_lines),
     cmocka_unit_test(test_layers_of_pattern),
     cmocka_unit_test(test_weights),
     cmocka_unit_test(test_weights_in_place),
