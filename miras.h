@@ -1850,10 +1850,10 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
  * no logits before the next token. */
 MIRAS_API void miras_session_adopt(miras_session *s, int adopts);
 /* Open the model that bytes hold, as miras_model_open_file does one of a path. in_place 1: its
- * matrices stay where they are if they are q8 or q4 there and in given, and begin at a multiple of
- * 64 bytes, as those of a file do that is mapped into memory; else they are copied. Then bytes must
- * last as long as the model, which only reads them, and the checksum, for which all of them would
- * be read, is not looked at. */
+ * matrices stay where they are if they are bf16, f16, q8 or q4 there and in given alike, and begin
+ * at a multiple of 64 bytes, as those of a file do that is mapped into memory; else they are copied,
+ * as floats are. Then bytes must last as long as the model, which only reads them, and the checksum,
+ * for which all of them would be read, is not looked at. */
 MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
                                              const miras_model_desc *given,
                                              const miras_allocator *allocator,
@@ -2589,8 +2589,9 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              learns while it runs (adapt); parts of states by name; more rows (recursive least
              squares, Muon, normalized steps, decays of entries); cross entropy in groups. Names are
              the field's own words: files have them from version 7 on, and older ones are read no
-             more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and q8 and q4
-             files are used where they lie (miras_model_open_from); sums, ledgers and rewards of
+             more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and files of
+             matrices that are not float are used where they lie (miras_model_open_from): those of
+             bf16 and f16, of version 10 too, have bricks for rows then; sums, ledgers and rewards of
              memories (room @81). The presets signals and categories have outlier and
              ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
@@ -2646,7 +2647,11 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #if defined(MIRAS_MALLOC) != defined(MIRAS_FREE)
   #error "define both of MIRAS_MALLOC and MIRAS_FREE, or neither"
 #endif
-#ifndef MIRAS_MALLOC
+#ifdef MIRAS_MALLOC
+  #define MIRAS__LARGE(bytes) MIRAS_MALLOC(bytes)
+#else
+  #define MIRAS__LARGE(bytes) calloc(1, bytes)   /* which takes pages that are 0 as they are       */
+  #define MIRAS__ZEROES
   #define MIRAS_MALLOC(bytes) malloc(bytes)
   #define MIRAS_FREE(pointer) free(pointer)
 #endif
@@ -19135,7 +19140,7 @@ extern int miras__madvise(void *from, size_t bytes, int advice) __asm__("madvise
 #endif
 
 static void *miras__default_alloc(size_t bytes, void *user) {
-  void *p = MIRAS_MALLOC(bytes);
+  void *p = bytes >> 23 ? MIRAS__LARGE(bytes) : MIRAS_MALLOC(bytes);
   (void)user;
 #if defined(__linux__) && defined(__GNUC__) && !defined(MIRAS_NO_STDIO)
   if (p && bytes >> 23) {
@@ -19155,6 +19160,15 @@ static void miras__default_free(void *pointer, size_t bytes, void *user) {
 static miras_allocator miras__alloc_of(const miras_allocator *allocator) {
   const miras_allocator standard = {miras__default_alloc, miras__default_free, NULL};
   return allocator && allocator->alloc ? *allocator : standard;
+}
+
+/* Set bytes of an object that was just made to 0, if they are not. */
+static void miras__clear_new(const miras__storage *own, void *at, size_t bytes) {
+#ifdef MIRAS__ZEROES
+  if (own->allocator.alloc == miras__default_alloc && own->bytes >> 23) return;
+#endif
+  (void)own;
+  if (bytes) memset(at, 0, bytes);
 }
 
 static void miras__release(const miras_allocator *from, void *pointer, size_t bytes) {
@@ -27432,8 +27446,8 @@ static MIRAS__COLD miras_model *miras__model_build(miras_model *m, const miras__
                                   miras__model_bytes_of(m, at->why, at->why_size), at);
   if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
-  memset(m->params, 0, m->param_count * sizeof(float));
-  if (m->packed_bytes && !m->lies) memset(m->packed, 0, m->packed_bytes);
+  miras__clear_new(&m->own, m->params, m->param_count * sizeof(float));
+  if (!m->lies) miras__clear_new(&m->own, m->packed, m->packed_bytes);
   miras__model_draw(m, draw);
   return m;
 }
@@ -27830,6 +27844,12 @@ static void miras__column_take(const miras__packed *to, size_t row, size_t col, 
   }
 }
 
+/* A view in bricks of a form from p on. */
+static miras__packed miras__packed_view(const unsigned char *p, int form, const miras_view *v) {
+  return miras__packed_of(p, form, (size_t)v->shape[v->turned ? 1 : 0],
+                          (size_t)v->shape[v->turned ? 0 : 1]);
+}
+
 /* How a model holds a view. */
 static int miras__view_form(const miras_model *m, const miras_view *v) {
   return miras__form_of((int)m->desc.weights, v->weight_decay, v->turned);
@@ -27841,8 +27861,7 @@ static float *miras__view_floats(const miras_model *m, const miras_view *v) {
 
 /* A view that is not held in floats, as products take it. */
 static miras__packed miras__view_packed(const miras_model *m, const miras_view *v) {
-  return miras__packed_of(m->packed + v->offset, miras__view_form(m, v),
-                          (size_t)v->shape[v->turned ? 1 : 0], (size_t)v->shape[v->turned ? 0 : 1]);
+  return miras__packed_view(m->packed + v->offset, miras__view_form(m, v), v);
 }
 
 MIRAS_API const miras_view *miras_model_view(const miras_model *m, const char *name) {
@@ -29926,7 +29945,7 @@ static MIRAS__COLD miras_session *miras__session_make(const miras_model *m,
   s = (miras_session *)miras__build(MIRAS__A_SESSION, &draft, sizeof draft, miras__session_layout,
                                     bytes, at);
   if (!s) return NULL;
-  memset(s->state, 0, s->state_bytes);
+  miras__clear_new(&s->own, s->state, s->state_bytes);
   return s;
 }
 
@@ -31190,10 +31209,11 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 5 MiB,
  * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
- * them that only runs: BF16 or F16; of q8 I8 and of q4 U8, [panels, bricks, bytes of a brick] as
+ * them that only runs: BF16 or F16, I8 of q8 and U8 of q4, [panels, bricks, items of a brick] as
  * room @15 has them. Those come last, from a multiple of 64 bytes on, one behind the other as a
- * model has them in memory, so that a file can be used where it lies. Before version 10 q8 was U8
- * of [rows, bytes of a row], with 32 neighbours of a row behind their scale. The header's
+ * model has them in memory, so that a file can be used where it lies. Before version 10 they were
+ * [rows, columns], and q8 was U8 of [rows, bytes of a row], with 32 neighbours of a row behind their
+ * scale; both are read. The header's
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
  * it in the header or in the numbers. Fields of layers have the letter of a kind before them:
@@ -31353,7 +31373,7 @@ static int miras__version(const miras_model_desc *d) {
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
   if (d->program && version < 9) version = 9;
-  return d->weights < MIRAS_WEIGHTS_Q8 ? version : 10;
+  return d->weights ? 10 : version;
 }
 
 /* What a fingerprint calls a field that came with version 3 to 6 of files: as it was called then,
@@ -31474,10 +31494,10 @@ typedef struct miras__tensor {
   int rank;
   uint64_t shape[5];                 /* more than three are others' only                         */
   uint64_t range[2];                 /* bytes within the payload: from, to                       */
-  int form;                          /* miras_weights, or MIRAS__ROWS_Q8                         */
+  int form;                          /* miras_weights; and MIRAS__ROWS                           */
 } miras__tensor;
 
-enum { MIRAS__ROWS_Q8 = MIRAS_WEIGHTS_COUNT };   /* the q8 of files before version 10             */
+enum { MIRAS__ROWS = 8 };   /* row by row, which shorter forms than float may be in old files     */
 
 /* The types of tensors, by miras_weights. */
 static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "I8", "U8"};
@@ -31485,29 +31505,24 @@ MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_COUN
 
 /* Is a tensor of this form in bricks? */
 static int miras__in_bricks(int form) {
-  return form == MIRAS_WEIGHTS_Q8 || form == MIRAS_WEIGHTS_Q4;
-}
-
-/* A view in bricks of a form from p on. */
-static miras__packed miras__file_packed(const miras_view *v, int form, const unsigned char *p) {
-  return miras__packed_of(p, form, (size_t)v->shape[v->turned ? 1 : 0],
-                          (size_t)v->shape[v->turned ? 0 : 1]);
+  return form > MIRAS_WEIGHTS_FLOAT && form < MIRAS__ROWS;
 }
 
 /* The rank and shape that a view has in a file by x->form; returns its bytes. */
 static uint64_t miras__shape_in_file(const miras_view *v, miras__tensor *x) {
-  uint64_t bytes = x->form == MIRAS_WEIGHTS_FLOAT ? 4 : x->form < MIRAS_WEIGHTS_Q8 ? 2 : 1;
+  const int is = x->form % MIRAS__ROWS;
+  uint64_t bytes = is == MIRAS_WEIGHTS_FLOAT ? 4 : is < MIRAS_WEIGHTS_Q8 ? 2 : 1;
   int k;
   for (k = 0; k < 3; k++) x->shape[k] = (uint64_t)v->shape[k];
   x->rank = v->rank;
-  if (x->form == MIRAS__ROWS_Q8) {
+  if (x->form == MIRAS__ROWS + MIRAS_WEIGHTS_Q8) {
     x->shape[1] = (x->shape[1] + 31) / 32 * 34;
   } else if (miras__in_bricks(x->form)) {
-    const miras__packed p = miras__file_packed(v, x->form, NULL);
+    const miras__packed p = miras__packed_view(NULL, x->form, v);
     x->rank = 3;
     x->shape[0] = ((uint64_t)v->shape[!v->turned] + p.across - 1) / p.across;
     x->shape[1] = miras__panel_bytes(&p) / miras__brick_bytes(&p);
-    x->shape[2] = miras__brick_bytes(&p);
+    x->shape[2] = miras__brick_bytes(&p) / bytes;
   }
   for (k = 0; k < x->rank; k++) bytes *= x->shape[k];
   return bytes;
@@ -31520,26 +31535,27 @@ static float miras__file_number(const miras_view *v, int form, const unsigned ch
   size_t at = row * width + col;
   uint32_t bits;
   float x;
-  if (form == MIRAS__ROWS_Q8) {
+  if (form == MIRAS__ROWS + MIRAS_WEIGHTS_Q8) {
     from += row * ((width + 31) / 32 * 34) + col / 32 * 34;
     return miras__from_half(from[0] | (unsigned)from[1] << 8) *
            (float)(signed char)from[2 + col % 32];
   }
   if (miras__in_bricks(form)) {
-    const miras__packed p = miras__file_packed(v, form, from);
+    const miras__packed p = miras__packed_view(from, form, v);
     const size_t i = v->turned ? col : row, j = v->turned ? row : col, half = p.across / 2;
     const unsigned char *q;
     float scale;
     from = miras__brick_of(&p, i, j);
     q = from + miras__brick_head(form, p.across) + i % 32 * miras__brick_row(form, p.across);
     at = j % p.across;
+    if (form < MIRAS_WEIGHTS_Q8) return miras__file_number(v, form + MIRAS__ROWS, q, 0, at);
     scale = miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
     if (form == MIRAS_WEIGHTS_Q8) return scale * (float)(signed char)q[at];
     from += 2 * p.across;
     x = (float)(q[at % half] >> (at < half ? 0 : 4) & 15) * scale;
     return x + miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
   }
-  if (form == MIRAS_WEIGHTS_F16)
+  if (form == MIRAS__ROWS + MIRAS_WEIGHTS_F16)
     return miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
   from += form ? 2 * at : 4 * at;
   bits = form ? (uint32_t)from[0] << 16 | (uint32_t)from[1] << 24
@@ -31550,10 +31566,11 @@ static float miras__file_number(const miras_view *v, int form, const unsigned ch
 }
 
 /* n bricks of a matrix as files have them, of what this machine has, or back: of other machines the
- * bytes of scales and least numbers turn round. */
+ * bytes of words turn round: scales and least numbers, or all. */
 static MIRAS__COLD void miras__bricks_turn(const miras__packed *x, unsigned char *to,
                                            const unsigned char *from, size_t n) {
-  const size_t each = miras__brick_bytes(x), head = miras__brick_head(x->form, x->across);
+  const size_t each = miras__brick_bytes(x);
+  const size_t head = x->form < MIRAS_WEIGHTS_Q8 ? each : miras__brick_head(x->form, x->across);
   size_t i;
   memcpy(to, from, n * each);
   for (; n && !miras__little_endian(); n--, to += each, from += each)
@@ -31574,7 +31591,7 @@ static MIRAS__COLD void miras__view_load(const miras_model *m, const miras_view 
       for (j = 0; j < width; j++) *y++ = miras__file_number(v, from_form, from, i, j);
     return;
   }
-  if (to.form == from_form && miras__in_bricks(to.form)) {
+  if (to.form == from_form) {
     miras__bricks_turn(&to, (unsigned char *)(uintptr_t)to.p, from,
                        miras__packed_bytes(to.form, to.rows, cols) / miras__brick_bytes(&to));
     return;
@@ -31595,27 +31612,14 @@ static MIRAS__COLD void miras__view_load(const miras_model *m, const miras_view 
 static MIRAS__COLD void miras__view_save(miras__sink *s, const miras_model *m,
                                          const miras_view *v) {
   const miras__packed x = miras__view_packed(m, v);
-  const size_t rows = (size_t)v->shape[0], cols = (size_t)v->shape[1];
-  const size_t each = miras__brick_bytes(&x);
-  unsigned char bytes[MIRAS__ACROSS * 34];
-  size_t i, j, n;
-  if (miras__in_bricks(x.form)) {
-    n = miras__packed_bytes(x.form, x.rows, v->turned ? rows : cols) / each;
-    for (i = 0; i < n; i++) {
-      miras__bricks_turn(&x, bytes, x.p + i * each, 1);
-      miras__out(s, bytes, each);
-    }
-    return;
+  const size_t each = miras__brick_bytes(&x), all = miras__packed_bytes(
+    x.form, x.rows, (size_t)v->shape[v->turned ? 0 : 1]);
+  unsigned char bytes[MIRAS__ACROSS * 64];
+  size_t i;
+  for (i = 0; i < all; i += each) {
+    miras__bricks_turn(&x, bytes, x.p + i, 1);
+    miras__out(s, bytes, each);
   }
-  for (i = 0; i < rows; i++)
-    for (j = n = 0; j < cols; j++) {
-      const size_t row = v->turned ? j : i, col = v->turned ? i : j;
-      uint16_t half;
-      memcpy(&half, miras__brick_of(&x, row, col) + 2 * (row % 32 * x.across + col % x.across),
-             sizeof half);
-      bytes[n++] = (unsigned char)half, bytes[n++] = (unsigned char)(half >> 8);
-      if (n == sizeof bytes || j + 1 == cols) miras__out(s, bytes, n), n = 0;
-    }
 }
 
 /* Tensor i of a file, as if it were the only one: the views, both moments, running texts. Returns
@@ -31890,7 +31894,8 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
     if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) miras__refuse(t);
   if (bytes != x->range[1] - x->range[0])
     miras__refuse_for(t, "its place is not of the size of its shape");
-  if (x->form == MIRAS_WEIGHTS_Q4 && x->rank == 2) x->form = MIRAS__ROWS_Q8;
+  if (x->rank == 2 && x->form && x->form != MIRAS_WEIGHTS_Q8)
+    x->form = MIRAS__ROWS + (x->form == MIRAS_WEIGHTS_Q4 ? (int)MIRAS_WEIGHTS_Q8 : x->form);
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
@@ -31939,7 +31944,7 @@ static int miras__complete(const miras__file *f) {
 
 /* How matrices of a file are held of which one is of a form; so_far: what the others say. */
 static miras_weights miras__of_tensors(miras_weights so_far, int form) {
-  const int is = form == MIRAS__ROWS_Q8 ? MIRAS_WEIGHTS_Q8 : form;
+  const int is = form % MIRAS__ROWS;
   return is > (int)so_far ? (miras_weights)is : so_far;
 }
 

@@ -473,7 +473,7 @@ static void *map_file(const char *path, size_t *size) {
 static miras_model *open_model(const source *o, const miras_model_desc *given, int own) {
   char why[1024] = "";
   size_t size = 0;
-  void *bytes = own && given->weights >= MIRAS_WEIGHTS_Q8 ? map_file(o->model, &size) : NULL;
+  void *bytes = own && given->weights ? map_file(o->model, &size) : NULL;
   miras_model_desc d = *given;
   miras_model *m;
   if (o->adapter &&

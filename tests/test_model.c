@@ -2648,7 +2648,7 @@ static void test_weights_in_place(void **state) {
   for (int form = 0; form < MIRAS_WEIGHTS_COUNT; form++)
     for (int held = 0; held < MIRAS_WEIGHTS_COUNT; held++)
       for (int apart = 0; apart < 2; apart++) {
-        const int place = form == held && form >= MIRAS_WEIGHTS_Q8 && !apart;
+        const int place = form == held && form > MIRAS_WEIGHTS_FLOAT && !apart;
         miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 4), said;
         miras_model *m = open_model(&d, "model"), *there, *copy;
         miras_result result;
