@@ -1920,8 +1920,9 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
 #ifndef MIRAS_NO_MODEL
 /* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
  * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, its adapters
- * where the file has none, and its memory.reset_every where that is not 0: a model that does not
- * last as it was trained can be given resets. A few kilobytes can describe a model whose sessions
+ * where the file has none, its memory.reset_every where that is not 0: a model that does not last
+ * as it was trained can be given resets; and its attention.window where that is above 0 and below
+ * the file's: states take less. What is given of layers is given of layer[0], for all. A few kilobytes can describe a model whose sessions
  * take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE before it
  * is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
@@ -32150,7 +32151,11 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
   for (k = 0; o->given && k < MIRAS_MAX_LAYER_KINDS; k++) {
     miras_memory_desc *memory = &d->layer[k].memory;
     const miras_memory_desc *from = &o->given->layer[0].memory;
-    if (!miras__used(d, k) || !miras__remembers(d->layer[k].type)) continue;
+    const int window = o->given->layer[0].attention.window;
+    if (!miras__used(d, k)) continue;
+    if (window > 0 && d->layer[k].attention.window > window)
+      d->layer[k].attention.window = window;
+    if (!miras__remembers(d->layer[k].type)) continue;
     if (from->reset_every) memory->reset_every = from->reset_every;
     if (memory->bias == MIRAS_BIAS_CUSTOM || memory->retention == MIRAS_RETENTION_CUSTOM)
       memory->custom = from->custom;

@@ -418,6 +418,13 @@ static miras_weights gguf_weights(const char *path) {
   }
 }
 
+/* Attention sees at most so many tokens. */
+static void narrow_windows(const source *o, miras_model_desc *d) {
+  int i;
+  for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
+    if (d->layer[i].attention.window > o->window) d->layer[i].attention.window = (int)o->window;
+}
+
 /* The descriptor of our own model or of another's; asked receives what the options say of it. */
 static int describe_model(const source *o, miras_model_desc *asked, miras_model_desc *d) {
   static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8", "q4"};
@@ -436,19 +443,19 @@ static int describe_model(const source *o, miras_model_desc *asked, miras_model_
     result = miras_model_desc_load(d, o->model, NULL);
   if (result == MIRAS_OK && !o->weights) asked->weights = d->weights;
   d->weights = asked->weights;
-  if (result == MIRAS_OK && o->window > 0)
-    die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
-        o->window);
   if (result == MIRAS_OK && o->ignore)
     die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
-  if (result == MIRAS_OK) return 1;
+  if (result == MIRAS_OK) {
+    asked->layer[0].attention.window = (int)o->window;
+    narrow_windows(o, d);
+    return 1;
+  }
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
   result = (miras_gguf_is(o->model) ? miras_gguf_desc : miras_checkpoint_desc)(
     d, o->model, o->ignore, NULL, why, sizeof why);
   if (result != MIRAS_OK) not_opened(o->model, result, why);
   if (why[0]) fprintf(stderr, PROGRAM ": %s: %s\n", o->model, why);
-  for (i = 0; o->window > 0 && i < MIRAS_MAX_LAYER_KINDS; i++)
-    if (d->layer[i].attention.window > o->window) d->layer[i].attention.window = (int)o->window;
+  narrow_windows(o, d);
   return 0;
 }
 

@@ -216,6 +216,14 @@ sed -n '/^parameters/,$p' log >want
 "$run" own.safetensors --info 2>log | sed -n '/^parameters/,$p' >got
 same got want 'the size of a file of ours'
 
+# A file of ours can be given narrower windows, as others can.
+"$run" "$gguf" --save tied.safetensors >log 2>&1; expect 0 '' $?
+"$run" "$gguf" --ids --tokens 12 --seed 3 --window 5 <twenty >want 2>log
+"$run" tied.safetensors --ids --tokens 12 --seed 3 --window 5 <twenty >got 2>log; expect 0 '' $?
+same got want 'a window of 5 in a file of ours'
+"$run" tied.safetensors --info --window 5 >log 2>&1; expect 0 'a.attention.window 5' $?
+"$run" tied.safetensors --info --window 99999 >log 2>&1; expect 0 'a.attention.window 64' $?
+
 # A model is described without its weights, which here are a hole of 3 GB.
 words=400000 wide=4096 place=0
 tensor() {   # name, shape, how many numbers
@@ -274,7 +282,6 @@ grep -q 'ignored: first is 1' log || say "not said what was ignored: $(cat log)"
 "$run" "$model" --ids --stop 48 <eight >log 2>&1; expect 2 'stop is 48' $?
 echo 4 | "$run" "$model" --ids --score >log 2>&1; expect 2 'two tokens' $?
 "$run" "$model" --ids --score --cache cache <eight >log 2>&1; expect 2 'no use for --cache' $?
-"$run" own.safetensors --ids --window 8 <eight >log 2>&1; expect 2 'window is 8' $?
 "$run" own.safetensors --ids --ignore x <eight >log 2>&1; expect 2 'no config.json' $?
 "$run" "$model" --ids --save-state none/x <eight >log 2>&1; expect 1 'cannot be written' $?
 grep -q tokens/s log && say 'a state that cannot be written was found out at the end'
