@@ -1,7 +1,7 @@
 /* Fuzzing of everything that reads a file, and of descriptors. Any bytes give an error, and then
  * the object has not changed, or an object that saves, loads and runs. Files of models are opened
- * too, as models of whatever they describe within a limit, which then run and learn; so are
- * descriptors whose fields are set as text, or hold any bytes.
+ * too, as models of whatever they describe within a limit, which then run and learn, and once more
+ * where they lie; so are descriptors whose fields are set as text, or hold any bytes.
  *
  *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_files.c -lm
  *   ./a.out corpus                  libFuzzer; write its first corpus with the program below
@@ -11,8 +11,8 @@
  *   ./a.out --seeds FOLDER          write the first corpus
  *   ./a.out FILE ...                replay
  *
- * The first byte of an input chooses the object (0 model, 1 memory, 2 session, 3 descriptor; modulo
- * 4) and, with its bit 7, whether the checksums are made right first, so that what lies behind them
+ * The first byte of an input chooses the object (0 model, 1 memory, 2 session, 3 descriptor, 6
+ * session of another model; modulo 8, others as modulo 4) and, with its bit 7, whether the checksums are made right first, so that what lies behind them
  * is reached too. The rest is the file; of a descriptor a byte for the preset, then lines:
  * FIELD=VALUE as miras_model_desc_set takes it, ~FIELD=VALUE as miras_model_desc_change does, and
  * !FIELD=BYTES, which a text then holds, without an end if they are as many. */
@@ -43,20 +43,25 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 
 enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_DESC, FUZZ_KINDS };
 enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_DESC + 2 * MIRAS_PRESET_ROWS,
-       FUZZ_TEXTS = FUZZ_ROWS + 5, FUZZ_FILES = FUZZ_TEXTS + 6 };
+       FUZZ_TEXTS = FUZZ_ROWS + 5, FUZZ_HELD = FUZZ_TEXTS + 6,
+       FUZZ_MODELS = FUZZ_HELD + 2 * MIRAS_WEIGHTS_COUNT - 1,
+       FUZZ_MEMORIES = FUZZ_MODELS, FUZZ_OTHER = FUZZ_MEMORIES + 6,   /* a session */
+       FUZZ_FILES };
 
-static miras_model *fuzz_model;
+static miras_model *fuzz_model, *fuzz_learner;   /* the other session's */
 static miras_trainer *fuzz_trainer;
 static miras_memory *fuzz_memory;
 static miras_session *fuzz_session;
+static miras_session *fuzz_sessions[2];        /* of Titans; of a hybrid whose head learns */
 /* A good file of each kind, then models of every row, as it comes and with later fields, then of
- * several kinds of layer, then of texts. */
+ * several kinds of layer, then of texts, then of matrices that are not float, then memories of rows
+ * with constants of their own, and the other session. */
 static unsigned char *fuzz_base[FUZZ_FILES];
 static size_t fuzz_size[FUZZ_FILES];
 static int fuzz_files;
-static uint64_t fuzz_print[FUZZ_DESC];         /* of the object that it came from */
+static uint64_t fuzz_print[FUZZ_DESC + 1];     /* of the object that it came from */
 static long fuzz_opened, fuzz_hybrids, fuzz_rowed;   /* that were, with a pattern, with texts */
-static long fuzz_described;                    /* descriptors that are right */
+static long fuzz_described, fuzz_lying;        /* descriptors that are right; opened in place */
 
 static void fuzz_check(int ok, const char *what) {
   if (ok) return;
@@ -203,6 +208,86 @@ static void fuzz_texts(void) {
   }
 }
 
+/* Models whose matrices are not float, of one brick and of several; with scaled angles, experts and
+ * adapters, which are. */
+static void fuzz_held(void) {
+  int i;
+  for (i = 0; i < FUZZ_MODELS - FUZZ_HELD; i++) {
+    miras_model_desc d;
+    fuzz_describe(&d, MIRAS_PRESET_GATED_DELTANET);
+    d.weights = (miras_weights)((i + 1) / 2);
+    d.width = i % 2 ? 34 : 2;
+    strcpy(d.pattern, "mw");
+    d.layers = 0;
+    d.layer[1].attention.window = 3;
+    d.layer[1].mlp.hidden = 4;
+    d.layer[1].attention.rope_scaling.type = (miras_rope_scaling_type)(1 + i % 3);
+    d.layer[1].attention.rope_scaling.factor = 2;
+    if (i % 3) d.layer[1].attention.rope_scaling.context = 8;
+    if (!miras_model_size(&d, NULL, 0)) memset(&d.layer[1].attention.rope_scaling, 0,
+                                               sizeof d.layer[1].attention.rope_scaling);
+    d.layer[1].mlp.experts = i / 2 % 2 * 3;
+    if (!miras_model_size(&d, NULL, 0)) d.layer[1].mlp.experts = 0;
+    d.untied = i / 4 % 2;
+    if (i % 5 == 4) d.adapter.rank = 1, d.adapter.scale = 1, strcpy(d.adapters, "*");
+    if (!miras_model_size(&d, NULL, 0)) d.adapter.rank = 0, d.adapter.scale = 0, d.adapters[0] = 0;
+    fuzz_add(&d);
+  }
+}
+
+/* Memories of rows with constants of their own. */
+static void fuzz_memories(void) {
+  static const miras_preset kinds[FUZZ_OTHER - FUZZ_MEMORIES] = {
+    MIRAS_PRESET_SIGNALS, MIRAS_PRESET_CATEGORIES, MIRAS_PRESET_EVENTS, MIRAS_PRESET_ATLAS,
+    MIRAS_PRESET_RLS, MIRAS_PRESET_SLIDING_WINDOW };
+  int i, k;
+  for (i = 0; i < FUZZ_OTHER - FUZZ_MEMORIES; i++) {
+    float x[4] = { 0.5f, 0, 0.25f, 1 }, y[4];
+    miras_memory_desc d;
+    miras_memory *m;
+    miras_memory_preset(&d, kinds[i]);
+    d.heads = 1, d.key_dim = d.value_dim = 4;
+    if (d.bias == MIRAS_BIAS_CROSS_ENTROPY) strcpy(d.groups, "2,2");
+    if (d.window > 3) d.window = 3;
+    d.limit = FUZZ_LIMIT;
+    m = miras_memory_open(&d, NULL, NULL, 0);
+    fuzz_check(m != NULL, "no memory of a row");
+    for (k = 0; k < 5; k++) forward_one(m, x, x, x, y);
+    fuzz_size[fuzz_files] = miras_save_to(m, NULL, 0);
+    fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
+    fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
+    miras_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
+    fuzz_files++;
+    miras_close(m);
+  }
+}
+
+/* The session whose head learns, and its file. */
+static void fuzz_other(void) {
+  const int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 };
+  miras_model_desc d;
+  miras_model *m;
+  fuzz_describe(&d, MIRAS_PRESET_GATED_DELTANET);
+  strcpy(d.pattern, "mw");
+  d.layers = 0;
+  d.layer[1].attention.window = 3;
+  d.layer[1].mlp.hidden = 2;
+  d.adapt.learning_rate = d.adapt.ridge = 1;
+  d.adapt.hidden = 1;
+  d.adapt.contexts = 4;
+  m = fuzz_learner = miras_model_open(&d, NULL, NULL, 0);
+  fuzz_check(m != NULL, "no model whose head learns");
+  fuzz_session = fuzz_sessions[1] = miras_session_open(m, NULL, NULL, NULL, 0);
+  fuzz_check(fuzz_session != NULL, "no session");
+  miras_session_feed(fuzz_session, tokens, NULL, 5);
+  fuzz_size[fuzz_files] = fuzz_save(FUZZ_SESSION, NULL, 0);
+  fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
+  fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
+  fuzz_save(FUZZ_SESSION, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
+  fuzz_print[FUZZ_DESC] = fuzz_look(FUZZ_SESSION);
+  fuzz_files++;
+}
+
 static void fuzz_start(void) {
   int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 }, stream = 1;
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
@@ -220,7 +305,7 @@ static void fuzz_start(void) {
   (void)loss_carried(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
   miras_trainer_backward(fuzz_trainer, NULL);
   (void)norm_of_step(fuzz_trainer, &adamw, 0.01f);
-  fuzz_session = miras_session_open(fuzz_model, NULL, NULL, NULL, 0);
+  fuzz_session = fuzz_sessions[0] = miras_session_open(fuzz_model, NULL, NULL, NULL, 0);
   fuzz_check(fuzz_session != NULL, "no session");
   miras_session_feed(fuzz_session, tokens, NULL, 5);
   miras_memory_preset(&one, MIRAS_PRESET_MEMORA);
@@ -242,6 +327,9 @@ static void fuzz_start(void) {
   fuzz_rows();
   fuzz_patterns();
   fuzz_texts();
+  fuzz_held();
+  fuzz_memories();
+  fuzz_other();
 }
 
 /* Make the checksums of a file right, where it has any. */
@@ -342,6 +430,31 @@ static void fuzz_open(unsigned char *file, size_t n) {
     miras_close(m);
   }
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
+}
+
+/* The same where the file lies, as whatever it says that its matrices are, which nothing changes. */
+static void fuzz_in_place(const unsigned char *file, size_t n) {
+  miras_result result = MIRAS_OK;
+  miras_model_desc given;
+  miras_model *m;
+  void *bytes;
+  memset(&given, 0, sizeof given);
+  if (miras_model_desc_from(&given, file, n) != MIRAS_OK) return;
+  given.limit = FUZZ_LIMIT;
+  given.layer[0].attention.window = 2;
+  fuzz_check(posix_memalign(&bytes, 64, n) == 0, "no memory for a file");
+  memcpy(bytes, file, n);
+  m = miras_model_open_from(bytes, n, 1, &given, NULL, &result, NULL, 0);
+  fuzz_check((m != NULL) == (result == MIRAS_OK), "a model and an error, or neither");
+  fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
+             result == MIRAS_ERR_SIZE, "open_from: a strange result");
+  if (m) {
+    fuzz_lying += m->lies != NULL;
+    fuzz_run(m, NULL, 0);
+    miras_close(m);
+  }
+  fuzz_check(memcmp(bytes, file, n) == 0, "a file that is only read has changed");
+  free(bytes);
 }
 
 static void fuzz_write_to(miras_memory *m) {
@@ -511,15 +624,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   unsigned char *file;
   miras_result result;
   size_t n;
-  int kind;
+  int kind, other, which, print;
   if (!size) return 0;
   fuzz_start();
   kind = (data[0] & 127) % FUZZ_KINDS;
+  other = (data[0] & 7) == FUZZ_KINDS + FUZZ_SESSION;
+  which = other ? FUZZ_OTHER : kind;
+  fuzz_session = fuzz_sessions[other];
   n = size - 1;
   if (kind == FUZZ_DESC) {
     fuzz_descriptor(data + 1, n);
     return 0;
   }
+  print = other ? FUZZ_DESC : kind;
   file = (unsigned char *)malloc(n ? n : 1);   /* exactly as long, for the sanitizer */
   fuzz_check(file != NULL, "no memory for an input");
   memcpy(file, data + 1, n);
@@ -537,7 +654,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   result = fuzz_load(kind, file, n);
   fuzz_check(fuzz_calls == 0, "loading has allocated");
-  if (kind == FUZZ_MODEL && n) fuzz_open(file, n);
+  if (kind == FUZZ_MODEL && n) fuzz_open(file, n), fuzz_in_place(file, n);
   if (kind == FUZZ_MEMORY && n) fuzz_open_memory(file, n);
   if (result != MIRAS_OK) {
     fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH ||
@@ -545,10 +662,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (result == MIRAS_ERR_WEIGHTS) {
       miras_session_adopt(fuzz_session, 1);
       fuzz_check(fuzz_load(kind, file, n) == MIRAS_OK &&
-                 fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK, "no adoption");
+                 fuzz_load(kind, fuzz_base[which], fuzz_size[which]) == MIRAS_OK, "no adoption");
       miras_session_adopt(fuzz_session, 0);
     }
-    fuzz_check(fuzz_look(kind) == fuzz_print[kind], "an error has changed the object");
+    fuzz_check(fuzz_look(kind) == fuzz_print[print], "an error has changed the object");
   } else {
     uint64_t look = fuzz_look(kind);
     size_t bytes = fuzz_save(kind, NULL, 0);
@@ -567,8 +684,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (kind == FUZZ_MEMORY) (void)forward_one(fuzz_memory, x, x, x, y);
     if (kind == FUZZ_SESSION) (void)miras_session_feed(fuzz_session, tokens, NULL, 3);
     free(again);
-    fuzz_check(fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK &&
-               fuzz_look(kind) == fuzz_print[kind], "the good file does not load any more");
+    fuzz_check(fuzz_load(kind, fuzz_base[which], fuzz_size[which]) == MIRAS_OK &&
+               fuzz_look(kind) == fuzz_print[print], "the good file does not load any more");
   }
   free(file);
   return 0;
@@ -719,10 +836,13 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
   if (kind == FUZZ_DESC) return fuzz_describe_lines(to, miras__hash(r));
   which = kind;
   if (kind == FUZZ_MODEL && (r >> 25 & 1))     /* of another row */
-    which = FUZZ_DESC + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_DESC));
+    which = FUZZ_DESC + (int)((r >> 32) % (uint64_t)(FUZZ_MODELS - FUZZ_DESC));
   if (kind == FUZZ_MODEL && (r >> 26 & 7) == 0)
-    which = FUZZ_ROWS + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_ROWS));
-  to[0] = (unsigned char)((r >> 16 & 128) | (unsigned)kind);
+    which = FUZZ_ROWS + (int)((r >> 32) % (uint64_t)(FUZZ_MODELS - FUZZ_ROWS));
+  if (kind == FUZZ_MEMORY && (r >> 25 & 1))
+    which = FUZZ_MEMORIES + (int)((r >> 32) % (uint64_t)(FUZZ_OTHER - FUZZ_MEMORIES));
+  if (kind == FUZZ_SESSION && (r >> 25 & 1)) which = FUZZ_OTHER;
+  to[0] = (unsigned char)((r >> 16 & 128) | (unsigned)kind | (which == FUZZ_OTHER ? 4 : 0));
   if (kind == FUZZ_MODEL && (r >> 24 & 1)) {
     n = fuzz_foreign(to + 1, which);
   } else {
@@ -812,7 +932,9 @@ int main(int argc, char **argv) {
   fuzz_check(input != NULL, "no memory");
   if (argc > 2 && !strcmp(argv[1], "--seeds")) {
     for (i = 0; i < fuzz_files; i++) {
-      input[0] = (unsigned char)(i < FUZZ_DESC ? i : FUZZ_MODEL);
+      input[0] = (unsigned char)(i < FUZZ_DESC      ? i
+                                 : i < FUZZ_MODELS  ? FUZZ_MODEL
+                                 : i < FUZZ_OTHER   ? FUZZ_MEMORY : FUZZ_KINDS + FUZZ_SESSION);
       memcpy(input + 1, fuzz_base[i], fuzz_size[i]);
       fuzz_write(argv[2], (int)i, input, 1 + fuzz_size[i]);
     }
@@ -827,14 +949,16 @@ int main(int argc, char **argv) {
   } else {
     for (i = 0; i < count; i++) LLVMFuzzerTestOneInput(input, fuzz_mutate(&seed, input, room));
     printf("fuzz_files: %ld inputs, no fault; %ld models and memories opened, %ld with patterns, "
-           "%ld of rows or groups; %ld descriptors are right\n", count, fuzz_opened, fuzz_hybrids,
-           fuzz_rowed, fuzz_described);
+           "%ld of rows or groups, %ld where they lie; %ld descriptors are right\n", count,
+           fuzz_opened, fuzz_hybrids, fuzz_rowed, fuzz_lying, fuzz_described);
   }
   free(input);
   for (i = 0; i < fuzz_files; i++) free(fuzz_base[i]);
-  miras_close(fuzz_session);
+  miras_close(fuzz_sessions[0]);
+  miras_close(fuzz_sessions[1]);
   miras_close(fuzz_memory);
   miras_close(fuzz_model);
+  miras_close(fuzz_learner);
   return 0;
 }
 #endif

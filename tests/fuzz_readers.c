@@ -1,13 +1,13 @@
 /* Fuzzing of what reads other people's files: vocabularies (examples/tokenizer.h), GGUF
- * (examples/gguf.h), config.json and safetensors (examples/huggingface.h). Any bytes give a
- * sentence, or a vocabulary that encodes and decodes, or a model that runs; and all is given back.
+ * (examples/gguf.h), config.json and safetensors (examples/huggingface.h), adapters
+ * (examples/adapters.h). Any bytes give a sentence, or a vocabulary that encodes and decodes, or a model that runs; and all is given back.
  *
  *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -DMIRAS_NO_SIMD -fsanitize=fuzzer,address,undefined \
  *     tests/fuzz_readers.c -lm
  *   ./a.out -dict=words -max_len=65536 -report_slow_units=1 corpus-text
  *   cc -O1 -I. tests/fuzz_readers.c -lm
  *   ./a.out                         the first corpus, each input as it is
- *   ./a.out --seeds FOLDER          write it, by kind: FOLDER-text, -lines, -gguf and -folder
+ *   ./a.out --seeds FOLDER          write it, by kind: FOLDER-text, -lines, -gguf, -folder, -adapter
  *   ./a.out --words FILE            write a dictionary for text
  *   ./a.out --words FILE models     and one for the others
  *   ./a.out FILE ...                replay
@@ -15,7 +15,9 @@
  * Run it from the folder that holds miras.h. An input is five bytes, a file, and a tail:
  *
  *   kind      T: the bytes of a vocabulary. G: those of a GGUF file. L: lines that become one. F:
- *             config.json, an index and two headers of safetensors, with 0x1e between
+ *             config.json, an index and two headers of safetensors, with 0x1e between. A:
+ *             adapter_config.json, the header of its tensors and that of a file of views, beside
+ *             the model of data/checkpoints/llama-tied
  *   flags     FUZZ_RUN to FUZZ_TIGHT
  *   fails     which allocation fails; 0: none. With FUZZ_TIGHT, the limit is 2 to the power of it
  *   tail      how many of the last bytes are the text that is encoded, or tokenizer_config.json:
@@ -32,12 +34,13 @@
 
 /* Paths under this one are the parts of an input. */
 #define FUZZ_PLACE "/nowhere/fuzz/"
-static struct { const char *name; const void *at; size_t size; } fuzz_parts[6];
+enum { FUZZ_PARTS = 7 };
+static struct { const char *name; const void *at; size_t size; } fuzz_parts[FUZZ_PARTS];
 static FILE *fuzz_fopen(const char *path, const char *mode) {
   const size_t n = sizeof FUZZ_PLACE - 1;
   int i;
   if (strncmp(path, FUZZ_PLACE, n) != 0) return (fopen)(path, mode);
-  for (i = 0; i < 6 && fuzz_parts[i].name; i++)
+  for (i = 0; i < FUZZ_PARTS && fuzz_parts[i].name; i++)
     if (strcmp(path + n, fuzz_parts[i].name) == 0 && fuzz_parts[i].size)
       return fmemopen((void *)(size_t)fuzz_parts[i].at, fuzz_parts[i].size, mode);
   return NULL;
@@ -51,6 +54,8 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 #include "../examples/tokenizer.h"
 #define MIRAS_GGUF_IMPLEMENTATION
 #include "../examples/gguf.h"
+#define MIRAS_ADAPTERS_IMPLEMENTATION
+#include "../examples/adapters.h"
 
 enum { FUZZ_RUN = 1,         /* what opens as a model is run                                      */
        FUZZ_PLAIN = 2,       /* special tokens in the text are text                               */
@@ -63,7 +68,8 @@ enum { FUZZ_RUN = 1,         /* what opens as a model is run                    
 enum { FUZZ_HEAD = 5, FUZZ_LIMIT = 1 << 22, FUZZ_ROOM = 1 << 16, FUZZ_DATA = 1 << 18 };
 
 static int fuzz_flags;
-static long fuzz_opened[4];            /* vocabularies, GGUF files, models of them, of folders    */
+static long fuzz_opened[5];            /* vocabularies, GGUF files, models of them, of folders,
+                                          adapters                                                */
 
 static void fuzz_check(int ok, const char *what) {
   if (ok) return;
@@ -540,6 +546,75 @@ static void fuzz_folder(const char *text, size_t n) {
   free(a.at), free(b.at);
 }
 
+/* ---- adapters -------------------------------------------------------------------------------- */
+
+/* The bytes of a file into at[room]; how many. */
+static size_t fuzz_file(const char *path, unsigned char *at, size_t room) {
+  FILE *f = (fopen)(path, "rb");
+  size_t n = f ? fread(at, 1, room, f) : 0;
+  if (f) fclose(f);
+  return n;
+}
+
+/* Open the model with what a folder in PEFT's form, or a file of views, has for it. */
+static void fuzz_adapter(const char *path) {
+  char why[1024] = "";
+  miras_model_desc d;
+  miras_model *m;
+  miras_session *s = NULL;
+  miras_result result;
+  memset(&d, 0, sizeof d);
+  d.limit = FUZZ_LIMIT;
+  if (fuzz_flags & FUZZ_OTHER) d.weights = MIRAS_WEIGHTS_Q8;
+  if (miras_checkpoint_desc(&d, FUZZ_PLACE, NULL, fuzz_from, NULL, 0) != MIRAS_OK) return;
+  result = miras_adapters_desc(&d, path, FUZZ_PLACE, why, sizeof why);
+  fuzz_said(result != MIRAS_OK, why, sizeof why);
+  if (result != MIRAS_OK) return;
+  m = miras_checkpoint_open(&d, FUZZ_PLACE, NULL, fuzz_from, why, sizeof why);
+  fuzz_check(m || why[0], "a refusal without a sentence");
+  if (!m) return;
+  result = miras_adapters_load(m, path, FUZZ_PLACE, why, sizeof why);
+  fuzz_said(result != MIRAS_OK, why, sizeof why);
+  fuzz_opened[4] += result == MIRAS_OK;
+  if (fuzz_flags & FUZZ_RUN) s = miras_session_open(m, NULL, fuzz_from, NULL, 0);
+  if (s) (void)miras_session_step(s, 0), (void)miras_session_step(s, 1);
+  miras_close(s);
+  miras_close(m);
+}
+
+static void fuzz_adapters(const char *text, size_t n) {
+  static unsigned char config[1 << 12], model[1 << 18];
+  static size_t config_size, model_size;
+  const char *part[4], *end = text + n;
+  fuzz_bytes a, b;
+  size_t size[3];
+  int i;
+  if (!config_size) {
+    config_size = fuzz_file("tests/data/checkpoints/llama-tied/config.json", config, sizeof config);
+    model_size = fuzz_file("tests/data/checkpoints/llama-tied/model.safetensors", model,
+                           sizeof model);
+    fuzz_check(config_size && model_size, "tests/data/checkpoints/llama-tied is not here");
+  }
+  for (part[0] = text, i = 0; i < 3; i++) {
+    const char *cut = (const char *)memchr(part[i], 0x1e, (size_t)(end - part[i]));
+    size[i] = (size_t)((cut ? cut : end) - part[i]);
+    part[i + 1] = cut ? cut + 1 : end;
+  }
+  a = fuzz_tensors(part[1], size[1]);
+  b = fuzz_tensors(part[2], size[2]);
+  fuzz_part(0, "config.json", config, config_size);
+  fuzz_part(1, "model.safetensors", model, model_size);
+  fuzz_part(2, "/adapter_config.json", part[0], size[0]);
+  fuzz_part(3, "adapter_config.json", part[0], size[0]);
+  fuzz_part(4, "adapter_model.safetensors", a.at, a.n);
+  fuzz_part(5, "views", b.at, b.n);
+  fuzz_part(6, NULL, NULL, 0);
+  if (size[0]) fuzz_adapter(FUZZ_PLACE);
+  fuzz_part(2, "", NULL, 0);
+  fuzz_adapter(FUZZ_PLACE "views");
+  free(a.at), free(b.at);
+}
+
 /* ---- an input -------------------------------------------------------------------------------- */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -550,7 +625,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   n = size - FUZZ_HEAD;
   fuzz_flags = data[1];
   tail_size = (data[3] | (size_t)data[4] << 8) % (n + 1);
-  if (data[0] == 'F') tail_size = 0;
+  if (data[0] == 'F' || data[0] == 'A') tail_size = 0;
   n -= tail_size;
   file = (char *)malloc(n + (data[0] == 'L') + !n);   /* exactly as long, for the sanitizer */
   tail = (char *)malloc(tail_size + !tail_size);
@@ -567,6 +642,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (data[0] == 'G') fuzz_gguf((unsigned char *)file, n, tail, tail_size);
   if (data[0] == 'L') file[n] = 0, fuzz_lines(file, n, tail, tail_size);
   if (data[0] == 'F') fuzz_folder(file, n);
+  if (data[0] == 'A') fuzz_adapters(file, n);
   fuzz_check(test_live == 0 && fuzz_held == 0, "something is left allocated");
   fuzz_check(test_largest <= 8 * FUZZ_LIMIT + 16, "more than the limit");
   free(file), free(tail);
@@ -592,7 +668,7 @@ static void fuzz_write(const char *path, const unsigned char *bytes, size_t n) {
 
 /* One input of the first corpus. */
 static void fuzz_input(int kind, int flags, const void *file, size_t n, const char *tail) {
-  static const char *const kinds[] = {"text", "lines", "gguf", "folder"};
+  static const char *const kinds[] = {"text", "lines", "gguf", "folder", "adapter"};
   const size_t size = strlen(tail);
   char path[4200];
   if (FUZZ_HEAD + n + size > 1 << 16) return;
@@ -610,16 +686,9 @@ static void fuzz_input(int kind, int flags, const void *file, size_t n, const ch
     return;
   }
   snprintf(path, sizeof path, "%.4000s-%s/seed-%03d", fuzz_corpus,
-           kinds[kind == 'T' ? 0 : kind == 'L' ? 1 : kind == 'G' ? 2 : 3], fuzz_seeds);
+           kinds[kind == 'T' ? 0 : kind == 'L' ? 1 : kind == 'G' ? 2 : kind == 'F' ? 3 : 4],
+           fuzz_seeds);
   fuzz_write(path, fuzz_seed, n);
-}
-
-/* The bytes of a file into at[room]; how many. */
-static size_t fuzz_file(const char *path, unsigned char *at, size_t room) {
-  FILE *f = (fopen)(path, "rb");
-  size_t n = f ? fread(at, 1, room, f) : 0;
-  if (f) fclose(f);
-  return n;
 }
 
 /* The folders of data/checkpoints: their configuration with a tensor that is none of it, and with
@@ -715,12 +784,15 @@ static void fuzz_all(void) {
     body = strchr(at, '\n') + 1;
     next = strstr(body, "\n== ");
     if (next) *next++ = 0;
-    for (cut = body; at[3] == 'F' && (cut = strstr(cut, "\n--\n")) != NULL;) {
+    for (cut = body; strchr("FA", at[3]) && (cut = strstr(cut, "\n--\n")) != NULL;) {
       *cut++ = 0x1e;
       memmove(cut, cut + 3, strlen(cut + 3) + 1);
     }
     if (at[3] == 'T') fuzz_vocabulary(body, strlen(body));
     else if (at[3] == 'F') fuzz_input('F', 0, body, strlen(body), "");
+    else if (at[3] == 'A')
+      fuzz_input('A', FUZZ_RUN, body, strlen(body), ""),
+      fuzz_input('A', FUZZ_RUN | FUZZ_OTHER | FUZZ_TIGHT, body, strlen(body), "");
     else if (at[4] == ' ') fuzz_types(body);
     else fuzz_both(body, strlen(body));
   }
@@ -769,7 +841,9 @@ static void fuzz_words(FILE *f, int models) {
     "tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type",
     "tokenizer.ggml.merges", "tokenizer.ggml.add_space_prefix", "\nJ8 ", "\nK4 ", "\nT0 blk.*.",
     "\"dtype\":\"BF16\"", "\"shape\":[", "\"data_offsets\":[", "\"__metadata__\":{",
-    "\"weight_map\":{", "\"model_type\":\"", "\"__float__\":", "Infinity", "18446744073709551615",
+    "\"weight_map\":{", "\"model_type\":\"", "\"rank_pattern\":{", "\"alpha_pattern\":{",
+    "\"lora_alpha\":", "\"use_rslora\":true", ".lora_A.weight", ".lora_B.weight",
+    "\"format\":\"miras-views\"", "\"adapter.rank\":\"", "\"adapter.scale\":\"", "\"__float__\":", "Infinity", "18446744073709551615",
     "0.5", "1e-5"};
   size_t i;
   int k;
@@ -809,8 +883,8 @@ int main(int argc, char **argv) {
     fuzz_all();
   }
   printf("fuzz_readers: %d inputs, no fault; opened: %ld vocabularies, %ld GGUF files, %ld models "
-         "of them, %ld of folders\n", fuzz_seeds ? fuzz_seeds : argc - 1, fuzz_opened[0],
-         fuzz_opened[1], fuzz_opened[2], fuzz_opened[3]);
+         "of them, %ld of folders, %ld adapters\n", fuzz_seeds ? fuzz_seeds : argc - 1,
+         fuzz_opened[0], fuzz_opened[1], fuzz_opened[2], fuzz_opened[3], fuzz_opened[4]);
   return 0;
 }
 #endif
