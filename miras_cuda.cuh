@@ -246,16 +246,19 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
  * units (code for compute capability 8.0 and later): activations and the copies of matrices that
  * products read are bfloat16, parameters, moments, gradients of parameters, states at work and all
  * sums are float. Results have the same bits from run to run, and differ from the host's by
- * rounding. The list of a layer's operations is the list of launches: one each, two of a memory;
- * back two to four where sums over rows follow. Calls allocate nothing, wait for nothing, and may
- * be captured in a graph, but for _init. key_dim 128 takes 143 KB of shared memory for a block, 64
- * and 32 less than 99 KB.
+ * rounding. The list of a layer's operations is the list of launches: one each, two of a matrix
+ * memory; back two to six where sums follow. Calls allocate nothing, wait for nothing, and may
+ * be captured in a graph, but for _init. Matrices of key_dim 128 take 143 KB of shared memory for
+ * a block, of 64 and 32 less than 99 KB; perceptrons of 64 up to 194 KB.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions of
- * memories, gates of decays and learning rates, skips, pointwise operations, and exact matrix
- * memories (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet and their likes) with a
- * decay and a step per head, key_dim 32, 64 or 128 and value_dim a multiple of 32. It reads tokens
- * and says the next one. miras_cuda_fast_op tells what it has not. */
+ * memories, gates of decays, learning rates and momentum, skips, pointwise operations, and exact
+ * matrix memories (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet and their likes)
+ * with a decay and a step per head, key_dim 32, 64 or 128 and value_dim a multiple of 32; and
+ * memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and
+ * momentum per head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk
+ * up to 64, as far as a block's shared memory goes. It reads tokens and says the next one.
+ * miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -2569,7 +2572,7 @@ typedef struct miras__fast_group {
   float cap, low, high;
 } miras__fast_group;
 typedef struct miras__fast_gates {
-  miras__fast_group of[2];           /* decays, steps                                             */
+  miras__fast_group of[3];           /* decays, steps, momentum                                   */
   const float *g, *offset, *rate, *scale, *d;
   float *y, *to;
   bf16 *dg;
@@ -2634,7 +2637,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_gates(const __grid_constant__ miras__fa
   float by_g, by_c;
   int held;
   if (row >= a.rows) return;
-  for (unsigned i = 0; i < 2; i++) {
+  for (unsigned i = 0; i < 3; i++) {
     const miras__fast_group *const f = &a.of[i];
     const unsigned j = col - f->first;
     if (col < f->first || j >= f->count) continue;
@@ -2647,7 +2650,7 @@ __device__ static inline float miras__fast_dg(const miras__fast_gates *a, size_t
                                               float *sum_c) {
   float dg = 0, by_g, by_c, d, g;
   int held;
-  for (unsigned i = 0; i < 2; i++) {
+  for (unsigned i = 0; i < 3; i++) {
     const miras__fast_group *const f = &a->of[i];
     const unsigned j = col - f->from;
     if (col < f->from || j >= f->count) continue;
@@ -2673,7 +2676,7 @@ MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras
     sum[0] += u, sum[1] += v;
     if (a.dg && col < a.moving) miras__put2(a.dg + row * a.ld_dg + col, u, v);
   }
-  for (unsigned i = 0; i < 2; i++)
+  for (unsigned i = 0; i < 3; i++)
     for (unsigned e = 0; e < 2; e++) {
       const miras__fast_group *const f = &a.of[i];
       const unsigned j = col + e - f->from;
@@ -3707,6 +3710,600 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
     if (!lane) miras__put2(a.y + (size_t)b * a.ldy + h * a.value + first + n, y[n], y[n + 1]);
 }
 
+/* ---- P: perceptrons ----
+ *
+ * Memories of room @51 that are perceptrons of two layers behind a layer norm, M(x) = x + gain
+ * LN(f(x W1) W2) + bias, by gradient descent under L2, with momentum or token_rates, decay, step
+ * and momentum per head. Rows end in a 1 where layers have biases, and in zeros up to 16 columns
+ * more. W = B + D: B is the initial memory where decays lead to it, else nothing; D and S are the
+ * state. A block has a head of a sequence and goes through its chunks of C tokens; products are of
+ * bfloat16 rows and of copies of B, D and S in shared memory, one layer at a time; D and S
+ * themselves are floats. With room @51's a, f, h, G, N of row t:
+ *   Z1 = K W1, X2 = f(Z1), Z2 = X2 W2, e = M(K) - V, d2 = LN' gain e, b1 = d2 W2', d1 = b1 f'(Z1)
+ *   reads, in each layer: z = x B + a x D + f x S - P d, P = G (.) x y' (y: K or X2)
+ *   the end: D <- a_C D + f_C S - (G_C y)' d, S <- h_C S - (N_C y)' d
+ * P1 goes forward, and again to keep copies of D and S where chunks begin. P2 goes back, with the
+ * chunk made again; b's are cotangents, cD, cS those of where the chunk ends:
+ *   reads, W2 first: T = bz D', bx = bz B' + a T + f bz S' + bQ y, bQ = -(bz d') (.) G, ba = T.x,
+ *     bf = bz S'.x, bG = -(bz d') (.) (x y'), by = bQ' x, bd = -P' bz, bz1 = bx2 f'(z1)
+ *   the end: bG_C -= d.(y cD), bd -= G_C y cD, by -= G_C d cD', likewise N and cS;
+ *     ba_C += <D, cD>, bf_C += <S, cD>, bh_C += <S, cS>
+ *   pairs: u1 = bd1 f'(Z1), bd2 += u1 W2, e2 and br of the norm from bd2 (room @23's), bV = -br,
+ *     bX2 += e2 W2', e1 = bX2 f'(Z1) + bd1 b1 f''(Z1), bK += br + e1 W1'
+ *   E = y' e (+ u1' d2 of W2):  cS <- f_C cD + h_C cS + x' f bz,  cD <- a_C cD + x' a bz + E,
+ *     bB += x' bz + E */
+typedef struct miras__fast_perceptron {
+  miras__fast_chunks of;             /* rows, gates and their gradients; sizes of the call        */
+  const float *momentum, *gain, *bias, *rho;
+  float *dmomentum, *dgain, *dbias, *drho;           /* the latter of each block                  */
+  float *memory;                     /* of each block, `each` floats                              */
+  size_t each;
+  float one_momentum, epsilon;
+  unsigned n, hidden, in1, in2;      /* of keys, hidden; with 16 more where there are biases      */
+  unsigned chunk, rows, chunks;      /* C; in whole 16s; of a sequence                            */
+  unsigned weights, all, slot;       /* of a memory; with rows of in1 and in2; of a copied layer  */
+  int target, speed, rates, function, momentum_gate, again;
+} miras__fast_perceptron;
+
+/* f''(x) of what hidden rows go through. */
+__device__ static inline float miras__fast_bend(int f, float x) {
+  const float s = miras__logistic(x), t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+  const float y = 0.7978845608f * (1 + 0.134145f * x * x), z = 0.7978845608f * 0.26829f * x;
+  if (f == MIRAS_FN_SILU) return s * (1 - s) * (2 + x * (1 - 2 * s));
+  return f == MIRAS_FN_GELU ? (1 - t * t) * (y + 0.5f * x * (z - 2 * t * y * y)) : 0;
+}
+
+/* A block at work. Layer l is 0 or 1. */
+struct miras__fast_p {
+  /* of bfloat16 in shared memory: rows of in1, of in2, squares, a layer's matrices; G is bz */
+  enum { K, Q, D2, R0, R1, G2, GA, GF, E2, X2, Q2, D1, G1, U1, E1, P, BQ, D, S, B };
+  /* floats: f'(Z1), f''(Z1), b1, f'(z1), bd1, bX2 [C, in2]; xh, e, z2, d xh, dy, bd2, bK [C, in1];
+   * squares and parts of sums [C, 64]; and [C] in shared memory */
+  enum { SLOPE, BEND, B1, SLOPEQ, BD1, BX, XH, E, Z2, WG, WB, BD2, BK, G, N, BG, BN, PART0, PART1,
+         KEEP, STEP, SPEED, MIX, MIXES, A, F, H, DA, DF, DKEEP, DSPEED, INVERSE, SUM };
+  const miras__fast_perceptron &a;
+  const unsigned C, n, hidden, in1, in2, t, lane, warp, head;
+  unsigned ldw, count;               /* of matrices at hand; tokens of the chunk                  */
+  size_t row;                        /* its first                                                 */
+  float *state, *back, *wide;        /* D, S; cD, cS, bB; what no product reads                   */
+  bf16 *base, *ends, *tapes;         /* B; cD, cS; D, S of chunks                                 */
+
+  __device__ explicit miras__fast_p(const miras__fast_perceptron &x)
+    : a(x), C(x.rows), n(x.n), hidden(x.hidden), in1(x.in1), in2(x.in2), t(threadIdx.x),
+      lane(threadIdx.x % 32), warp(threadIdx.x / 32), head(blockIdx.x % x.of.heads), ldw(0),
+      count(0), row(0) {
+    state = a.memory + blockIdx.x * a.each, back = state + 2 * a.all, wide = back + 3 * a.all;
+    base = (bf16 *)(void *)(of(PART1) + 64 * C), ends = base + a.all, tapes = ends + 2 * a.all;
+  }
+  __device__ unsigned ld(int i) const {
+    return i < X2 ? in1 + 8 : i < P ? in2 + 8 : i < D ? C + 8 : ldw;
+  }
+  __device__ bf16 *at(int i) const {
+    const int one = i < X2 ? i : (int)X2, two = i < P ? i - one : P - one;
+    const int squares = i < D ? i - one - two : 2, slot = i < B ? i - D : 1 + a.speed;
+    return (bf16 *)(void *)miras__fast_room +
+           C * (unsigned)(one * (int)(in1 + 8) + two * (int)(in2 + 8) + squares * (int)(C + 8)) +
+           (i < D ? 0 : (unsigned)slot * a.slot);
+  }
+  __device__ float *of(int i) const {
+    const int two = i < XH ? i : (int)XH, one = i < G ? i - two : G - two;
+    if (i < KEEP) return wide + C * ((size_t)two * in2 + (size_t)one * in1 +
+                                     (i < G ? 0 : 64 * (size_t)(i - G)));
+    return (float *)(void *)(at(D) + (unsigned)(1 + a.speed + a.target) * a.slot) +
+           (unsigned)(i - KEEP) * C;
+  }
+  __device__ unsigned in(int l) const { return l ? in2 : in1; }
+  __device__ unsigned out(int l) const { return l ? n : hidden; }
+  __device__ size_t first(int l) const { return l ? (size_t)in1 * hidden : 0; }
+
+  /* A 16 x 16 of a result from (i, j) on, a warp's: up to four sums, of which a thread has numbers
+   * m, e each. */
+  struct tile {
+    unsigned i, j;
+    float c[2][4], u[2][4], v[2][4], z[2][4];
+  };
+  template <class T> __device__ void tiles(unsigned rows, unsigned cols, T f) const {
+    for (unsigned e = warp; e < rows / 16 * (cols / 16); e += 8) {
+      tile x = {e / (cols / 16) * 16, e % (cols / 16) * 16, {}, {}, {}, {}};
+      f(x);
+    }
+  }
+  template <class T> __device__ void each(const tile &x, T f) const {   /* (row, column, m, e)    */
+    MIRAS__ALL_OF for (unsigned m = 0; m < 2; m++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++)
+        f(x.i + lane / 4 + e / 2 * 8, x.j + 8 * m + 2 * (lane % 4) + e % 2, m, e);
+  }
+  /* c += A B of k terms, each of which may lie turned; of W, the layer's at hand, in place of B. */
+  template <int A_TURNED, int B_TURNED>
+  __device__ void times(const tile &x, float (*c)[4], int l, int r, unsigned k) const {
+    miras__warp_times<2, A_TURNED, B_TURNED>(c, at(l), ld(l), x.i, at(r), ld(r), x.j, 0, k);
+  }
+  template <int TURNED> __device__ void through(tile &x, int l, unsigned k) const {
+    times<0, TURNED>(x, x.c, l, D, k);
+    if (a.target) times<0, TURNED>(x, x.c, l, B, k);
+  }
+  /* u = l D, v = l S, c += l B + a u + f v, of matrices that may lie turned. */
+  template <int TURNED> __device__ void read(tile &x, int l, unsigned k) const {
+    times<0, TURNED>(x, x.u, l, D, k);
+    if (a.speed) times<0, TURNED>(x, x.v, l, S, k);
+    if (a.target) times<0, TURNED>(x, x.c, l, B, k);
+    each(x, [&](unsigned r, unsigned, unsigned m, unsigned e) {
+      x.c[m][e] += of(A)[r] * x.u[m][e] + of(F)[r] * x.v[m][e];
+    });
+  }
+  /* c in bfloat16 to rows; by c to floats [C, ld], with adds 1 added to them, with 2 they to it. */
+  __device__ void put(bf16 *to, size_t ld, const tile &x, const float (*c)[4],
+                      unsigned rows) const {
+    MIRAS__ALL_OF for (unsigned m = 0; m < 2; m++)
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+        const unsigned r = x.i + lane / 4 + 8 * h, s = x.j + 8 * m + 2 * (lane % 4);
+        if (r < rows) miras__put2(to + r * ld + s, c[m][2 * h], c[m][2 * h + 1]);
+      }
+  }
+  __device__ void put(int to, const tile &x, const float (*c)[4]) const {
+    put(at(to), ld(to), x, c, C);
+  }
+  __device__ void keep(float *to, unsigned ld, tile &x, float by = 1, int adds = 0) const {
+    each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+      x.c[m][e] = by * x.c[m][e] + (adds ? to[r * ld + s] : 0);
+      if (adds < 2) to[r * ld + s] = x.c[m][e];
+    });
+  }
+  __device__ void mask(int to, tile &x, const float *by) const {   /* [C, hidden]                 */
+    each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+      x.c[m][e] *= by[r * hidden + s];
+    });
+    put(to, x, x.c);
+  }
+  /* -P of reads and pairs of k columns. */
+  __device__ void squares(int reads, int pairs, unsigned k) const {
+    tiles(C, C, [&](tile &x) {
+      times<0, 1>(x, x.c, reads, pairs, k);
+      each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+        x.c[m][e] = s <= r ? -of(G)[r * C + s] * x.c[m][e] : 0;
+      });
+      put(P, x, x.c);
+    });
+  }
+  /* R0, R1: rows x [C, cols] times u and times v; beyond `rows` zeros. */
+  __device__ void scaled(int x, unsigned cols, unsigned rows, const float *u,
+                         const float *v) const {
+    __syncthreads();
+    for (unsigned e = t; e < C * cols; e += 256) {
+      const unsigned r = e / cols, to = r * ld(x) + e % cols;
+      const float y = miras__wide(at(x)[to]);
+      at(R0)[to] = miras__near(r < rows ? y * u[r] : 0);
+      at(R1)[to] = miras__near(r < rows ? y * v[r] : 0);
+    }
+    __syncthreads();
+  }
+  /* Means over a row, a warp's, of x(j) and of x(j) xh. */
+  template <class T>
+  __device__ void means(const float *xh, T x, float *mean, float *along) const {
+    float p = 0, q = 0;
+    for (unsigned j = lane; j < n; j += 32) p += x(j), q += x(j) * xh[j];
+    *mean = miras__lanes_sum(p, 32) / (float)n, *along = miras__lanes_sum(q, 32) / (float)n;
+  }
+  /* x [n] <- (x - mean) / deviation, of which it returns 1 / that; each lane its own columns. */
+  __device__ float norm(float *x) const {
+    float mean, all, by;
+    means(x, [&](unsigned j) { return x[j]; }, &mean, &all);
+    for (unsigned j = lane; j < n; j += 32) x[j] -= mean;
+    means(x, [&](unsigned j) { return x[j]; }, &mean, &all);
+    by = 1 / sqrtf(all + a.epsilon);
+    for (unsigned j = lane; j < n; j += 32) x[j] *= by;
+    return by;
+  }
+
+  /* Rows of chunk c, gates, and what they make of a, f, h, G and N. */
+  __device__ void rows(unsigned c) {
+    const miras__fast_chunks &x = a.of;
+    const unsigned key = head / x.group * n, left = x.tokens - c * a.chunk, to = ld(K);
+    count = left < a.chunk ? left : a.chunk;
+    row = (size_t)(blockIdx.x / x.heads) * x.tokens + c * a.chunk;
+    __syncthreads();
+    for (unsigned e = t; e < C * n / 8; e += 256) {
+      const unsigned r = e / (n / 8), j = e % (n / 8) * 8;
+      if (r < count) {
+        miras__bring16(at(K) + r * to + j, x.k + (row + r) * x.ldk + key + j);
+        miras__bring16(at(Q) + r * to + j, x.q + (row + r) * x.ldq + key + j);
+      } else {
+        miras__nothing16(at(K) + r * to + j), miras__nothing16(at(Q) + r * to + j);
+      }
+    }
+    miras__bring_group();
+    for (unsigned e = t; in1 > n && e < C * 16; e += 256) {
+      const unsigned r = e / 16, one = r * to + n + e % 16, two = r * ld(X2) + hidden + e % 16;
+      const bf16 is = (bf16)(r < count && !(e % 16) ? 0x3f80 : 0);                 /* 1           */
+      at(K)[one] = at(Q)[one] = at(X2)[two] = at(Q2)[two] = is, at(U1)[two] = 0;
+    }
+    if (t < C) {
+      const int has = t < count, soft = a.rates == MIRAS_TOKEN_RATES_SOFTPLUS;
+      const size_t place = (row + t) * x.ld_gates + head;
+      const float rho = a.rates && t < a.chunk ? a.rho[t] : 0, by = 1 / (float)(t + 1);
+      const float y = 16 * rho + logf(expm1f(16 * by));
+      of(KEEP)[t] = !has ? 1 : x.keep_gate ? x.keep[place] : x.keep[head];
+      of(STEP)[t] = !has ? 0 : x.step_gate ? x.step[place] : x.one_step;
+      of(SPEED)[t] = a.rates || !has ? 1 : !a.speed ? 0
+                     : a.momentum_gate ? a.momentum[place] : a.one_momentum;
+      of(MIX)[t] = !a.rates ? 1 : soft ? miras__softened(y) / 16 : fmaxf(by + rho, 0);
+      of(MIXES)[t] = soft ? miras__logistic(y) : by + rho < 0 ? 0 : 1;
+    }
+    __syncthreads();
+    if (t < C) {
+      float g = 0, s = 0;
+      for (unsigned r = t; r < C; r++) {
+        s = r == t ? of(STEP)[r] : of(SPEED)[r] * s;
+        g = (a.rates ? 0 : of(KEEP)[r] * g) + of(MIX)[r] * s;
+        of(G)[r * C + t] = g, of(N)[r * C + t] = s;
+      }
+    } else if (t == 255) {
+      float keeps = 1, f = 0, s = (float)a.speed;
+      for (unsigned r = 0; r < C; r++) {
+        keeps *= of(KEEP)[r], s *= of(SPEED)[r], f = of(KEEP)[r] * f + s;
+        of(A)[r] = keeps, of(F)[r] = f, of(H)[r] = s;
+      }
+    }
+  }
+
+  /* Copies of layer l's matrices: D, S, or what stands in their place, of `from`; with B. */
+  __device__ void bring(int l, const bf16 *from, int with) {
+    const unsigned cols = out(l);
+    ldw = cols + 8;
+    __syncthreads();
+    for (unsigned e = t; e < in(l) * cols / 8; e += 256) {
+      const unsigned to = e / (cols / 8) * ldw + e % (cols / 8) * 8;
+      const size_t place = first(l) + 8 * e;
+      miras__bring16(at(D) + to, from + place);
+      if (a.speed) miras__bring16(at(S) + to, from + a.all + place);
+      if (with && a.target) miras__bring16(at(B) + to, base + place);
+    }
+    miras__bring_group();
+    miras__bring_wait<0>();
+    __syncthreads();
+  }
+
+  /* The pairs of a chunk, and (way 0) its answers, or (2) bz of them. */
+  __device__ void forward(const bf16 *tape, int way) {
+    const miras__fast_chunks &rows = a.of;
+    const float *const gain = a.gain + head * n, *const bias = a.bias + head * n;
+    bring(0, tape, 1);
+    tiles(C, hidden, [&](tile &x) {
+      through<0>(x, K, in1);
+      each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+        of(BEND)[r * hidden + s] = miras__fast_bend(a.function, x.c[m][e]);
+        x.c[m][e] = miras__fast_f(a.function, x.c[m][e], of(SLOPE) + r * hidden + s);
+      });
+      put(X2, x, x.c);
+      if (way == 1) return;
+      miras__clear<2>(x.c);
+      read<0>(x, Q, in1), keep(of(SLOPEQ), hidden, x);
+    });
+    if (way != 1) squares(Q, K, in1);
+    bring(1, tape, 1);
+    tiles(C, n, [&](tile &x) { through<0>(x, X2, in2), keep(of(XH), n, x); });
+    __syncthreads();
+    for (unsigned r = warp; r < C; r += 8) {         /* errors, and d2 of them                    */
+      float *const xh = of(XH) + r * n, *const e = of(E) + r * n, sum, along;
+      const float by = norm(xh);
+      const bf16 *const v = rows.v + (row + r) * rows.ldv + head * n, *const k = at(K) + r * ld(K);
+      if (!lane) of(INVERSE)[r] = by;
+      for (unsigned j = lane; j < n; j += 32)
+        e[j] = r < count ? gain[j] * xh[j] + bias[j] + miras__wide(k[j]) - miras__wide(v[j]) : 0;
+      means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &sum, &along);
+      for (unsigned j = lane; j < n; j += 32)
+        at(D2)[r * ld(D2) + j] = miras__near(by * (gain[j] * e[j] - sum - xh[j] * along));
+    }
+    __syncthreads();
+    tiles(C, hidden, [&](tile &x) {
+      through<1>(x, D2, n), keep(of(B1), hidden, x), mask(D1, x, of(SLOPE));
+    });
+    __syncthreads();
+    if (way == 1) return;
+    tiles(C, hidden, [&](tile &x) {
+      times<0, 0>(x, x.c, P, D1, C);
+      each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+        float *const z = of(SLOPEQ) + r * hidden + s;
+        x.c[m][e] = miras__fast_f(a.function, *z + x.c[m][e], z);
+      });
+      put(Q2, x, x.c);
+    });
+    __syncthreads();
+    squares(Q2, X2, in2);
+    __syncthreads();
+    tiles(C, n, [&](tile &x) {
+      times<0, 0>(x, x.c, P, D2, C), read<0>(x, Q2, in2), keep(of(Z2), n, x);
+    });
+    __syncthreads();
+    for (unsigned r = warp; r < C; r += 8) {         /* answers, or bz of them                    */
+      float *const xh = of(Z2) + r * n, *const d = of(WB) + r * n, sum, along;
+      const float by = norm(xh);
+      const bf16 *const q = at(Q) + r * ld(Q);
+      for (unsigned j = lane; j < n; j += 32)
+        if (way == 2) {
+          d[j] = r < count ? miras__wide(rows.d[(row + r) * rows.ldd + head * n + j]) : 0;
+          of(WG)[r * n + j] = d[j] * xh[j];
+        } else if (r < count) {
+          rows.y[(row + r) * rows.ldy + head * n + j] =
+            miras__near(gain[j] * xh[j] + bias[j] + miras__wide(q[j]));
+        }
+      if (way != 2) continue;
+      means(xh, [&](unsigned j) { return gain[j] * d[j]; }, &sum, &along);
+      for (unsigned j = lane; j < n; j += 32) {
+        const float z = by * (gain[j] * d[j] - sum - xh[j] * along);
+        const unsigned to = r * ld(G2) + j;
+        at(G2)[to] = miras__near(z), at(GA)[to] = miras__near(of(A)[r] * z);
+        at(GF)[to] = miras__near(of(F)[r] * z);
+      }
+    }
+  }
+
+  /* The end of a chunk, and copies of D and S where the next one begins. */
+  __device__ void end(bf16 *tape) const {
+    const unsigned last = a.chunk - 1;
+    for (int l = 0; l < 2; l++) {
+      scaled(l ? D2 : K, l ? n : in1, a.chunk, of(G) + last * C, of(N) + last * C);
+      tiles(in(l), out(l), [&](tile &x) {
+        times<1, 0>(x, x.c, l ? X2 : R0, l ? R0 : D1, C);
+        if (a.speed) times<1, 0>(x, x.u, l ? X2 : R1, l ? R1 : D1, C);
+        each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+          float *const dual = state + first(l) + (size_t)r * out(l) + s, *const fast = dual + a.all;
+          *dual = x.c[m][e] = of(A)[last] * *dual + of(F)[last] * *fast - x.c[m][e];
+          *fast = x.u[m][e] = of(H)[last] * *fast - x.u[m][e];
+        });
+        put(tape + first(l), out(l), x, x.c, in(l));
+        put(tape + a.all + first(l), out(l), x, x.u, in(l));
+      });
+    }
+  }
+
+  /* Rows' products of u and of v with l, of 16 columns; and their sums over `cols`. */
+  __device__ void dots(tile &x, float (*u)[4], float (*v)[4], int l) const {
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = x.i + lane / 4 + 8 * h, to = r * 64 + x.j / 16;
+      const float p = miras__row_dot<2>(u, h, at(l) + r * ld(l) + x.j);
+      const float q = miras__row_dot<2>(v, h, at(l) + r * ld(l) + x.j);
+      if (lane % 4 == 0) of(PART0)[to] = p, of(PART1)[to] = q;
+    }
+  }
+  __device__ float parts(int part, unsigned cols) const {
+    float all = 0;
+    for (unsigned j = 0; j < cols / 16; j++) all += of(part)[t * 64 + j];
+    return all;
+  }
+
+  /* The adjoint of reads in layer l, whose matrices are at hand. */
+  __device__ void read_back(int l) const {
+    const int q = l ? Q2 : Q, y = l ? X2 : K, d = l ? D2 : D1, z = l ? G2 : G1;
+    __syncthreads();
+    tiles(C, C, [&](tile &x) {
+      times<0, 1>(x, x.c, z, d, out(l)), times<0, 1>(x, x.u, q, y, in(l));
+      each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+        const float b = x.c[m][e], is = x.u[m][e], g = s <= r ? of(G)[r * C + s] : 0;
+        x.c[m][e] = -g * b, x.u[m][e] = g * is;
+        if (s <= r) of(BG)[r * C + s] = (l ? 0 : of(BG)[r * C + s]) - b * is;
+        if (l) of(BN)[r * C + s] = 0;
+      });
+      put(P, x, x.u), put(BQ, x, x.c);
+    });
+    __syncthreads();
+    tiles(C, in(l), [&](tile &x) {
+      times<0, 0>(x, x.c, BQ, y, C), read<1>(x, z, out(l)), dots(x, x.u, x.v, q);
+      if (l && x.j < hidden) mask(G1, x, of(SLOPEQ));
+      if (!l && x.j < n) {                           /* and the residual's                        */
+        keep(of(WB), n, x, 1, 2);
+        put(a.of.dq + row * a.of.ld_dq + head * n, a.of.ld_dq, x, x.c, count);
+      }
+      miras__clear<2>(x.c);
+      times<1, 0>(x, x.c, BQ, q, C), keep(of(l ? BX : BK), in(l), x);
+    });
+    tiles(C, out(l), [&](tile &x) {
+      times<1, 0>(x, x.c, P, z, C), keep(of(l ? BD2 : BD1), out(l), x, -1);
+    });
+    __syncthreads();
+    if (t >= C) return;
+    of(DA)[t] = (l ? 0 : of(DA)[t]) + parts(PART0, in(l));
+    of(DF)[t] = (l ? 0 : of(DF)[t]) + parts(PART1, in(l));
+  }
+
+  /* b [C, ld] -= what c and u, made of cD and cS, are of a chunk's end; c becomes that. */
+  __device__ void less(float *b, unsigned ld, tile &x) const {
+    const float *const g = of(G) + (a.chunk - 1) * C, *const s1 = of(N) + (a.chunk - 1) * C;
+    each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+      if (r < a.chunk) b[r * ld + s] -= g[r] * x.c[m][e] + s1[r] * x.u[m][e];
+      x.c[m][e] = b[r * ld + s];
+    });
+  }
+  /* The adjoint of a chunk's end in layer l, of cD and cS, which are at hand; bd1 then becomes u1
+   * and what e1 has of f''. */
+  __device__ void end_back(int l) const {
+    const unsigned last = (a.chunk - 1) * C;
+    const int y = l ? X2 : K, d = l ? D2 : D1;
+    tiles(C, out(l), [&](tile &x) {
+      times<0, 0>(x, x.c, y, D, in(l));
+      if (a.speed) times<0, 0>(x, x.u, y, S, in(l));
+      dots(x, x.c, x.u, d), less(of(l ? BD2 : BD1), out(l), x);
+      if (l) return;
+      each(x, [&](unsigned r, unsigned s, unsigned, unsigned) {
+        of(BD1)[r * hidden + s] *= of(B1)[r * hidden + s] * of(BEND)[r * hidden + s];
+      });
+      mask(U1, x, of(SLOPE));
+    });
+    tiles(C, in(l), [&](tile &x) {
+      times<0, 1>(x, x.c, d, D, out(l));
+      if (a.speed) times<0, 1>(x, x.u, d, S, out(l));
+      less(of(l ? BX : BK), in(l), x);
+    });
+    __syncthreads();
+    if (t >= a.chunk) return;
+    of(BG)[last + t] -= parts(PART0, out(l)), of(BN)[last + t] -= parts(PART1, out(l));
+  }
+
+  /* The adjoint of pairs, from bd2, u1, and what bX2, bK and e1 have. */
+  __device__ void pairs_back(const bf16 *tape) {
+    const miras__fast_chunks &rows = a.of;
+    const float *const gain = a.gain + head * n;
+    bring(1, tape, 1);
+    tiles(C, n, [&](tile &x) { through<0>(x, U1, hidden), keep(of(BD2), n, x, 1, 1); });
+    __syncthreads();
+    for (unsigned r = warp; r < C; r += 8) {
+      float *const b = of(BD2) + r * n, *const xh = of(XH) + r * n, *const e = of(E) + r * n;
+      const bf16 *const d = at(D2) + r * ld(D2);
+      const float by = of(INVERSE)[r];
+      float sum, along, mean, weight, turns;
+      means(xh, [&](unsigned j) { return b[j] * miras__wide(d[j]); }, &turns, &mean);
+      means(xh, [&](unsigned j) { return b[j]; }, &sum, &along);
+      means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &mean, &weight);
+      for (unsigned j = lane; j < n; j += 32) {
+        const float u = by * (b[j] - sum - xh[j] * along), br = gain[j] * u;
+        of(WG)[r * n + j] += e[j] * u + xh[j] * br, of(WB)[r * n + j] += br;
+        of(BK)[r * in1 + j] += br;
+        if (r < count) rows.dv[(row + r) * rows.ld_dv + head * n + j] = miras__near(-br);
+        b[j] = gain[j] * br - by * (weight * b[j] + along * gain[j] * e[j]);
+      }
+      means(xh, [&](unsigned j) { return b[j]; }, &sum, &along);
+      for (unsigned j = lane; j < n; j += 32)
+        at(E2)[r * ld(E2) + j] = miras__near(by * (b[j] - sum - xh[j] * (along + turns)));
+    }
+    __syncthreads();
+    tiles(C, hidden, [&](tile &x) {
+      through<1>(x, E2, n);
+      each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+        const unsigned i = r * hidden + s;
+        x.c[m][e] = of(BD1)[i] + of(SLOPE)[i] * (of(BX)[r * in2 + s] + x.c[m][e]);
+      });
+      put(E1, x, x.c);
+    });
+    bring(0, tape, 1);
+    tiles(C, n, [&](tile &x) {
+      through<1>(x, E1, hidden), keep(of(BK), in1, x, 1, 2);
+      put(rows.dk + row * rows.ld_dk + head * n, rows.ld_dk, x, x.c, count);
+    });
+  }
+
+  /* cD, cS and bB where the chunk begins, of layer l; sums += of <D, cD>, <S, cD>, <S, cS>. */
+  __device__ void weights_back(int l, const bf16 *tape, float sums[3]) const {
+    const unsigned last = a.chunk - 1;
+    tiles(in(l), out(l), [&](tile &x) {
+      times<1, 0>(x, x.c, l ? X2 : K, l ? E2 : E1, C);
+      if (l) times<1, 0>(x, x.c, U1, D2, C);
+      times<1, 0>(x, x.u, l ? Q2 : R0, l ? GA : G1, C);
+      if (a.speed) times<1, 0>(x, x.v, l ? Q2 : R1, l ? GF : G1, C);
+      if (a.target) times<1, 0>(x, x.z, l ? Q2 : Q, l ? G2 : G1, C);
+      each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
+        const size_t place = first(l) + (size_t)r * out(l) + s;
+        float *const cd = back + place, *const cs = cd + a.all, *const bb = cs + a.all, was = *cd;
+        const float fast = miras__wide(tape[a.all + place]);
+        sums[0] += miras__wide(tape[place]) * was, sums[1] += fast * was, sums[2] += fast * *cs;
+        *bb += x.z[m][e] + x.c[m][e];
+        *cd = x.c[m][e] += of(A)[last] * was + x.u[m][e];
+        *cs = x.v[m][e] += of(F)[last] * was + of(H)[last] * *cs;
+      });
+      put(ends + first(l), out(l), x, x.c, in(l));
+      put(ends + a.all + first(l), out(l), x, x.v, in(l));
+    });
+  }
+
+  /* Gradients of gates from those of a, f, h, G and N; drho += */
+  __device__ void gates_back(const float sums[3], float *drho) const {
+    const miras__fast_chunks &x = a.of;
+    float all[3];
+    MIRAS__ALL_OF for (unsigned i = 0; i < 3; i++) all[i] = miras__block_sum(sums[i], of(SUM));
+    if (t < C) {
+      float g = 0, s = 0;
+      for (unsigned r = C; r-- > t;) {
+        g += of(BG)[r * C + t], s += of(BN)[r * C + t] + of(MIX)[r] * g;
+        of(BG)[r * C + t] = g, of(BN)[r * C + t] = s;
+        g *= a.rates ? 0 : of(KEEP)[r], s *= of(SPEED)[r];
+      }
+    } else if (t == 255) {
+      float b = 0, f = 0, h = 0;
+      for (unsigned r = C; r-- > 0;) {
+        const int ends_here = r + 1 == a.chunk;
+        b += of(DA)[r] + (ends_here ? all[0] : 0), f += of(DF)[r] + (ends_here ? all[1] : 0);
+        h += f + (ends_here ? all[2] : 0);
+        of(DKEEP)[r] = (r ? of(A)[r - 1] : 1) * b + (r ? of(F)[r - 1] : 0) * f;
+        of(DSPEED)[r] = (r ? of(H)[r - 1] : 1) * h;
+        b *= of(KEEP)[r], f *= of(KEEP)[r], h *= of(SPEED)[r];
+      }
+    }
+    __syncthreads();
+    if (t < count) {
+      const size_t place = (row + t) * x.ld_gates + head;
+      const float *const bg = of(BG) + t * C, *const bs = of(BN) + t * C;
+      float keeps = of(DKEEP)[t], speeds = of(DSPEED)[t], mix = of(N)[t * C + t] * bg[t];
+      for (unsigned j = 0; j < t; j++) {
+        keeps += a.rates ? 0 : of(G)[(t - 1) * C + j] * bg[j];
+        speeds += of(N)[(t - 1) * C + j] * bs[j], mix += of(N)[t * C + j] * bg[j];
+      }
+      if (x.dkeep) x.dkeep[place] = keeps;
+      if (x.dstep) x.dstep[place] = bs[t];
+      if (a.dmomentum) a.dmomentum[place] = speeds;
+      *drho += of(MIXES)[t] * mix;
+    }
+  }
+
+  /* Where number e of a memory whose rows are in1 and in2 is without; (size_t)-1: nowhere. */
+  __device__ size_t place(unsigned e) const {
+    const unsigned ones = in1 > n, one = in1 * hidden, all = (n + ones) * hidden;
+    if (e < one) return e < all ? e : (size_t)-1;
+    return e - one < (hidden + ones) * n ? all + e - one : (size_t)-1;
+  }
+};
+
+MIRAS__FAST_GRID(256, 1) miras__run_fast_p1(const __grid_constant__ miras__fast_perceptron a) {
+  miras__fast_p w(a);
+  bf16 *tape = w.tapes;
+  for (unsigned e = w.t; e < a.all; e += 256) {
+    const size_t at = w.place(e);
+    const float x = at == (size_t)-1 ? 0 : a.of.init[(size_t)w.head * a.weights + at];
+    w.state[e] = a.target ? 0 : x, w.state[a.all + e] = 0;
+    tape[e] = miras__near(w.state[e]), tape[a.all + e] = 0;
+    w.base[e] = miras__near(x);
+  }
+  for (unsigned c = 0; c < a.chunks; c++) {
+    w.rows(c);
+    w.forward(tape, a.again);
+    if (a.again) tape += 2 * a.all;
+    if (c + 1 < a.chunks) w.end(tape);
+  }
+}
+MIRAS__FAST_GRID(256, 1) miras__run_fast_p2(const __grid_constant__ miras__fast_perceptron a) {
+  miras__fast_p w(a);
+  const unsigned t = w.t, n = a.n;
+  float dgain = 0, dbias = 0, drho = 0;
+  for (unsigned e = t; e < 3 * a.all; e += 256) w.back[e] = 0;
+  for (unsigned e = t; e < 2 * a.all; e += 256) w.ends[e] = 0;
+  for (unsigned c = a.chunks; c-- > 0;) {
+    const bf16 *const tape = w.tapes + 2 * (size_t)c * a.all;
+    float sums[3] = {0, 0, 0};
+    w.rows(c);
+    w.forward(tape, 2);
+    w.read_back(1);
+    w.bring(1, w.ends, 0);
+    w.end_back(1);
+    w.bring(0, tape, 1);
+    w.read_back(0);
+    w.bring(0, w.ends, 0);
+    w.end_back(0);
+    w.pairs_back(tape);
+    w.scaled(w.Q, a.in1, a.rows, w.of(w.A), w.of(w.F));
+    w.weights_back(1, tape, sums);
+    w.weights_back(0, tape, sums);
+    w.gates_back(sums, &drho);
+    for (unsigned r = 0; t < n && r < w.count; r++)
+      dgain += w.of(w.WG)[r * n + t], dbias += w.of(w.WB)[r * n + t];
+  }
+  if (t < n) a.dgain[blockIdx.x * n + t] = dgain, a.dbias[blockIdx.x * n + t] = dbias;
+  if (t < a.chunk) a.drho[blockIdx.x * a.chunk + t] = drho;
+  __syncthreads();
+  for (unsigned e = t; e < a.all; e += 256) {
+    const size_t at = w.place(e);
+    if (at == (size_t)-1) continue;
+    a.of.dinit[(size_t)blockIdx.x * a.weights + at] = w.back[a.target ? 2 * a.all + e : e];
+  }
+}
+
 } }
 
 /* ======== the fast tier: the host's side ========
@@ -3731,14 +4328,66 @@ static const miras__op *miras__fast_conv_before(const miras__program *p, const m
   return NULL;
 }
 
+/* Bytes that perceptrons work in, from `at` on (NULL: nowhere); *room: shared ones of a block. */
+static size_t miras__fast_perceptron_at(const miras__plan *q, size_t batch, size_t tokens,
+                                        float *at, size_t *room,
+                                        miras_fast::miras__fast_perceptron *x) {
+  typedef miras_fast::miras__fast_p of;
+  const size_t n = (size_t)q->d.key_dim, ones = q->ones ? 16 : 0, in1 = n + ones;
+  const size_t hidden = (size_t)q->out[0], in2 = hidden + ones, chunk = q->chunk_pairs;
+  const size_t rows = (chunk + 15) / 16 * 16, chunks = (tokens + chunk - 1) / chunk;
+  const size_t all = in1 * hidden + in2 * n, tasks = batch * (size_t)q->d.heads;
+  const size_t one = in1 * (hidden + 8), two = in2 * (n + 8), slot = one > two ? one : two;
+  memset((void *)x, 0, sizeof *x);
+  x->target = q->d.decay_target != MIRAS_DECAY_TARGET_ZERO, x->speed = q->at.s != 0;
+  x->n = (unsigned)n, x->hidden = (unsigned)hidden, x->in1 = (unsigned)in1;
+  x->in2 = (unsigned)in2, x->chunk = (unsigned)chunk, x->rows = (unsigned)rows;
+  x->chunks = (unsigned)chunks, x->weights = (unsigned)q->weights, x->all = (unsigned)all;
+  x->slot = (unsigned)slot;
+  x->each = 5 * all + rows * (of::XH * in2 + (of::G - of::XH) * in1 + 64 * (of::KEEP - of::G)) +
+            (2 * chunks + 3) * (all / 2);
+  *room = 2 * (rows * (of::X2 * (in1 + 8) + (of::P - of::X2) * (in2 + 8) + 2 * (rows + 8)) +
+               (size_t)(1 + x->speed + x->target) * slot) +
+          4 * ((of::SUM - of::KEEP) * rows + 8);
+  if (at) {
+    x->memory = at, x->of.dinit = at + tasks * x->each;
+    x->dgain = x->of.dinit + tasks * q->weights, x->dbias = x->dgain + tasks * n;
+    x->drho = x->dbias + tasks * n;
+  }
+  return 4 * tasks * (x->each + q->weights + 2 * n + chunk);
+}
+
 /* Why an operation is not run here; NULL: it is. First of memories. */
+static const char *miras__fast_perceptron_refuses(const miras__plan *q) {
+  const miras_memory_desc *d = &q->d;
+  miras_fast::miras__fast_perceptron x;
+  size_t room;
+  if (d->architecture != MIRAS_ARCH_MLP || q->layers != 2)
+    return "its memory is not a matrix, nor a perceptron of two layers";
+  if (q->channel) return "its decays or steps are one number per channel, not one per head";
+  if (d->bias != MIRAS_BIAS_L2 || d->ball > 0 || d->algorithm > MIRAS_ALGORITHM_MOMENTUM ||
+      (d->retention != MIRAS_RETENTION_ALL && d->retention != MIRAS_RETENTION_L2))
+    return "its bias is not l2, its retention not all or l2 without a ball, or its algorithm not "
+           "gradient-descent or momentum";
+  if (d->inner_steps != 1 || q->past || d->step_bound || !d->inner_norm || !d->inner_residual)
+    return "it has inner_steps, omega or step_bound, or no inner_norm or inner_residual";
+  (void)miras__fast_perceptron_at(q, 1, 1, NULL, &room, &x);
+  if (q->map || d->key_dim % 16 || d->key_dim > 256 || q->out[0] % 16 || q->widest > 1024)
+    return "its keys go through a feature map, or key_dim or its hidden numbers are not a multiple "
+           "of 16, up to 256 and 1024";
+  if (q->chunk_pairs > 64 || room > 227 << 10)
+    return "chunk is over 64, or a chunk and the weights take over 227 KB of shared memory";
+  return NULL;
+}
+
 static const char *miras__fast_memory_refuses(const miras__program *p, const miras__op *o) {
   const miras__mixer *m = &p->mixer;
   const miras__plan *q = &m->plan;
   const miras_memory_desc *d = &q->d;
+  if (o->function || o->segment) return "it goes segment by segment";
+  if (q->engine == MIRAS__RUN_FROZEN) return miras__fast_perceptron_refuses(q);
   if (q->engine != MIRAS__RUN_EXACT)
     return "its memory is not a matrix that is linear in its state";
-  if (o->function || o->segment) return "it goes segment by segment";
   if (q->per_feature) return "its decays are one number per channel, not one per head";
   if (q->streams != 1) return "it erases apart from what it writes";
   if (q->value_keep || q->rates != 1 || d->inner_steps != 1)
@@ -3768,8 +4417,8 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
       return NULL;
     case MIRAS__OP_GATES:
       for (i = 0; i < MIRAS__GATE_GROUPS; i++)
-        if (i != MIRAS__KEEP && i != MIRAS__STEP && p->mixer.gate[i].count)
-          return "it makes other gates than those of decays and learning rates";
+        if (i > MIRAS__MOMENTUM && p->mixer.gate[i].count)
+          return "it makes other gates than those of decays, learning rates and momentum";
       return NULL;
     case MIRAS__OP_CONV: case MIRAS__OP_LENGTH:
       if (y->dim % 8) return "heads are not a multiple of 8 wide";
@@ -3844,6 +4493,7 @@ typedef struct miras__fast {
   int32_t *tokens, *targets;
   float *row_weights;
   miras_fast::miras__fast_chunks chunks;   /* their room alone                                    */
+  float *perceptrons;                /* and theirs                                                */
   size_t layer_values[MIRAS_MAX_LAYERS], layer_weights[MIRAS_MAX_LAYERS];
   size_t layer_constants[MIRAS_MAX_LAYERS];
 } miras__fast;
@@ -3921,7 +4571,7 @@ enum { MIRAS__LIBRARY_ROOM = 32 << 20 };   /* bytes that cuBLASLt may work in   
 
 /* The most that an operation of any layer takes of what they all work in. */
 typedef struct miras__fast_needs {
-  size_t grads, sums, stats, heads, squares, states, inits, rows, columns;
+  size_t grads, sums, stats, heads, squares, states, inits, rows, columns, perceptrons;
 } miras__fast_needs;
 
 static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, const miras__op *o,
@@ -3942,6 +4592,14 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
   if (o->what == MIRAS__OP_HEAD_NORM || o->what == MIRAS__OP_RMS)
     miras__fast_more(&most->stats, n * o->heads);
   if (o->what != MIRAS__OP_MEMORY) return;
+  if (p->mixer.plan.engine == MIRAS__RUN_FROZEN) {
+    miras_fast::miras__fast_perceptron x;
+    size_t room;
+    miras__fast_more(&most->perceptrons,
+                     miras__fast_perceptron_at(&p->mixer.plan, (size_t)f->d.batch,
+                                               (size_t)f->d.context, NULL, &room, &x));
+    return;
+  }
   miras__fast_more(&most->heads, all * chunks * 64);
   miras__fast_more(&most->squares, all * chunks * 4096);
   miras__fast_more(&most->states, all * chunks * p->mixer.dk * p->mixer.dv);
@@ -4030,6 +4688,7 @@ static void miras__fast_layout(miras__fast *f) {
   f->chunks.w = miras__fast_take2(f, most.rows);
   f->chunks.u = miras__fast_take2(f, most.rows);
   f->chunks.z = miras__fast_take2(f, most.rows);
+  f->perceptrons = (float *)miras__fast_take(f, most.perceptrons);
 }
 
 /* Can it train the model? A sentence if not. */
@@ -4658,14 +5317,13 @@ static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int
 /* ---- gates and memories ---- */
 
 static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, int back) {
-  static const int kinds[2] = {MIRAS__KEEP, MIRAS__STEP};
   const miras__mixer *m = &a->p->mixer;
   miras_fast::miras__fast_gates x;
   size_t strips;
   int i;
   memset((void *)&x, 0, sizeof x);
-  for (i = 0; i < 2; i++) {
-    const miras__gates *from = &m->gate[kinds[i]];
+  for (i = MIRAS__KEEP; i <= MIRAS__MOMENTUM; i++) {
+    const miras__gates *from = &m->gate[i];
     const miras__gating how = miras__gating_of(m, from);
     miras_fast::miras__fast_group *to = &x.of[i];
     to->first = from->first, to->from = from->from, to->count = from->count;
@@ -4733,6 +5391,43 @@ static miras__fast_set miras__fast_chunk_kernels(size_t dk, int delta) {
   #define MIRAS__FAST_WIDE 128
 #endif
 
+/* Sums of `parts` of n numbers to those of a parameter. */
+static void miras__fast_add_parts(const miras__fast_layer *a, int param, const float *sums,
+                                  size_t n, size_t parts) {
+  miras_fast::miras__fast_parts sum;
+  sum.to = miras__fast_dparam(a, param), sum.sums = sums, sum.n = n, sum.parts = (unsigned)parts;
+  miras__fast_rows(a->f, miras_fast::miras__run_fast_parts, sum.n, sum);
+}
+
+/* P: forward one launch, back two, and sums over sequences. */
+static void miras__fast_perceptron(const miras__fast_layer *a,
+                                   const miras_fast::miras__fast_chunks *rows, int back) {
+  const miras__mixer *m = &a->p->mixer;
+  const miras__plan *q = &m->plan;
+  const miras__gates *momentum = &m->gate[MIRAS__MOMENTUM];
+  const size_t tasks = (size_t)rows->batch * m->heads;
+  miras_fast::miras__fast_perceptron x;
+  size_t room;
+  float *dinit;
+  (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, a->f->perceptrons, &room, &x);
+  dinit = x.of.dinit, x.of = *rows, x.of.dinit = dinit;
+  x.momentum_gate = momentum->count > 0, x.one_momentum = q->d.momentum;
+  if (momentum->count) x.momentum = miras__fast_floats(a, m->gated) + momentum->first;
+  x.gain = miras__fast_param(a, MIRAS__W_GAIN), x.bias = miras__fast_param(a, MIRAS__W_BIAS);
+  x.epsilon = q->d.norm_epsilon > 0 ? q->d.norm_epsilon : 1e-5f;
+  x.rates = (int)q->d.token_rates, x.function = (int)q->d.activation, x.again = back;
+  if (x.rates) x.rho = miras__fast_param(a, MIRAS__W_RATES);
+  miras__fast_launch(a->f, miras_fast::miras__run_fast_p1, tasks, 256, room, x);
+  if (!back) return;
+  if (momentum->count)
+    x.dmomentum = (float *)(void *)miras__fast_grad(a, m->gated) + momentum->first;
+  miras__fast_launch(a->f, miras_fast::miras__run_fast_p2, tasks, 256, room, x);
+  miras__fast_add_parts(a, MIRAS__W_MEMORY, dinit, m->heads * q->weights, rows->batch);
+  miras__fast_add_parts(a, MIRAS__W_GAIN, x.dgain, m->value, rows->batch);
+  miras__fast_add_parts(a, MIRAS__W_BIAS, x.dbias, m->value, rows->batch);
+  if (x.rates) miras__fast_add_parts(a, MIRAS__W_RATES, x.drho, x.chunk, tasks);
+}
+
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
@@ -4758,26 +5453,25 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   x.batch = (unsigned)a->f->batch, x.heads = (unsigned)m->heads, x.group = (unsigned)m->group;
   x.tokens = (unsigned)a->f->length, x.chunks = (x.tokens + 63) / 64, x.value = (unsigned)m->dv;
   x.after = m->plan.after, x.delta = m->plan.delta;
-  miras__fast_launch(a->f, run.c1, tasks * x.chunks, 128, run.bytes1, x);
-  if (!back) {
-    miras__fast_launch(a->f, run.c2[wide], blocks, 128, run.bytes2[wide], x);
-    return;
-  }
   x.d = miras__fast_d(a, o->out, 0), x.ldd = miras__fast_ldd(a, o->out);
   x.dq = miras__fast_d(a, o->in[0], 0), x.ld_dq = miras__fast_ldd(a, o->in[0]);
   x.dk = miras__fast_d(a, m->k, 0), x.ld_dk = miras__fast_ldd(a, m->k);
   x.dv = miras__fast_d(a, m->v, 0), x.ld_dv = miras__fast_ldd(a, m->v);
   if (keep->count) x.dkeep = dgates + keep->first;
   if (step->count) x.dstep = dgates + step->first;
+  if (m->plan.engine == MIRAS__RUN_FROZEN) {
+    miras__fast_perceptron(a, &x, back);
+    return;
+  }
+  miras__fast_launch(a->f, run.c1, tasks * x.chunks, 128, run.bytes1, x);
+  if (!back) {
+    miras__fast_launch(a->f, run.c2[wide], blocks, 128, run.bytes2[wide], x);
+    return;
+  }
   miras__fast_launch(a->f, run.again[wide], blocks, 128, run.bytes2[wide], x);
   miras__fast_launch(a->f, run.c3[wide], blocks, 128, run.bytes2[wide], x);
   miras__fast_launch(a->f, run.c4, tasks * x.chunks, 128, run.bytes4, x);
-  {                                  /* of the initial memory, over sequences                     */
-    miras_fast::miras__fast_parts sum;
-    sum.to = miras__fast_dparam(a, MIRAS__W_MEMORY), sum.sums = x.dinit;
-    sum.n = m->heads * m->dk * m->dv, sum.parts = x.batch;
-    miras__fast_rows(a->f, miras_fast::miras__run_fast_parts, sum.n, sum);
-  }
+  miras__fast_add_parts(a, MIRAS__W_MEMORY, x.dinit, m->heads * m->dk * m->dv, x.batch);
 }
 
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {

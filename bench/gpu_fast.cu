@@ -8,7 +8,9 @@
  * All calls are replayed as graphs: 5 times to warm up, then 30 times; medians.
  *   ops     each operation of a layer, there and back: microseconds; what a copy of the rows that
  *           it reads and writes, once each, takes of that; of products what the peak would take
- *   memory  the operation of a matrix memory alone: 4 texts of 8,192 tokens, 32 heads of 128 x 128
+ *   memory  the operation of a memory alone: of the model's, where it is a matrix, 4 texts of 8,192
+ *           tokens, 32 heads of 128 x 128; of titans and ttt-mlp 8 of 1,024, 12 heads of 64, 256
+ *           hidden
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
  *   step    loss, gradient and AdamW: tokens in a second */
 #include <algorithm>
@@ -129,6 +131,9 @@ static double work_of(const miras__fast_layer *a, const miras__op *o) {
   const miras__param *w = &a->p->param[o->param];
   if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
     return 2.0 * (double)a->rows * w->rows * (double)miras__columns_of(a->p, w);
+  if (o->what == MIRAS__OP_MEMORY && a->p->mixer.plan.engine == MIRAS__RUN_FROZEN)
+    return (a->p->mixer.plan.at.s ? 22.0 : 14.0) * (double)a->rows * a->p->mixer.heads *
+           a->p->mixer.dk * a->p->mixer.plan.out[0];
   if (o->what == MIRAS__OP_MEMORY)
     return 6.0 * (double)a->rows * a->p->mixer.heads * a->p->mixer.dk * a->p->mixer.dv;
   return 0;
@@ -150,6 +155,23 @@ static void time_op(place *p, int index) {
   if (work > 0)
     printf("   peak %4.2f %4.2f", work / peak() / there, 2 * work / peak() / back);
   puts("");
+}
+
+/* A memory's operation, of so many texts. */
+static void time_memory(miras_preset kind, int texts, int tokens, int heads, int size) {
+  miras_model *m = model_of(kind, 1, 256, heads, size, 256);
+  place p;
+  float *said = (float *)take(8);
+  printf("%s: ", miras_preset_name(kind));
+  place_model(&p, m, texts, tokens);
+  must(miras_cuda_fast_loss(&p.fast, &p.x, 1, said, stream) == MIRAS_OK &&
+         miras_cuda_fast_backward(&p.fast, stream) == MIRAS_OK &&
+         cudaStreamSynchronize(stream) == cudaSuccess, "a pass");
+  for (int i = 0; i < m->layers[0].p->ops; i++)
+    if (m->layers[0].p->op[i].what == MIRAS__OP_MEMORY) time_op(&p, i);
+  leave(&p);
+  cudaFree(said);
+  miras_close(m);
 }
 
 int main(void) {
@@ -197,18 +219,11 @@ int main(void) {
     miras_close(m);
   }
   if (asked("memory")) {
-    miras_model *m = model_of((miras_preset)kind, 1, 256, 32, 128, 256);
-    place p;
-    float *said = (float *)take(8);
-    place_model(&p, m, 4, 8192);
-    must(miras_cuda_fast_loss(&p.fast, &p.x, 1, said, stream) == MIRAS_OK &&
-           miras_cuda_fast_backward(&p.fast, stream) == MIRAS_OK &&
-           cudaStreamSynchronize(stream) == cudaSuccess, "a pass");
-    for (int i = 0; i < m->layers[0].p->ops; i++)
-      if (m->layers[0].p->op[i].what == MIRAS__OP_MEMORY) time_op(&p, i);
-    leave(&p);
-    cudaFree(said);
-    miras_close(m);
+    miras_memory_desc d;
+    must(miras_memory_preset(&d, (miras_preset)kind) == MIRAS_OK, "no such row");
+    if (d.architecture == MIRAS_ARCH_MATRIX) time_memory((miras_preset)kind, 4, 8192, 32, 128);
+    time_memory(MIRAS_PRESET_TITANS, 8, 1024, 12, 64);
+    time_memory(MIRAS_PRESET_TTT_MLP, 8, 1024, 12, 64);
   }
   for (int size = 64; asked("token") && size <= 128; size *= 2) {
     const size_t heads = 32, n = (size_t)size, texts = ((size_t)256 << 20) / (heads * n * n * 4);

@@ -127,6 +127,122 @@ static void memory_in_double(const bench *b, const miras__op *o, const numbers *
   free(s), free(r);
 }
 
+/* A perceptron's rows: x [n], the last 1 with biases, to hidden rows y and to the answer o; xh and
+ * 1 / deviation of its norm. */
+typedef struct perceptron {
+  size_t n, hidden, ones, in1, in2;
+  int function;
+  double epsilon;
+  const double *gain, *bias;
+  double x[65], z[257], y[257], xh[64], by, o[64];
+} perceptron;
+static void perceptron_says(perceptron *p, const double *w, const double *k) {
+  const double *const w2 = w + p->in1 * p->hidden;
+  double mean = 0, all = 0;
+  size_t i, j;
+  for (i = 0; i < p->n; i++) p->x[i] = k[i];
+  if (p->ones) p->x[p->n] = p->y[p->hidden] = 1;
+  for (j = 0; j < p->hidden; j++) {
+    for (i = 0, p->z[j] = 0; i < p->in1; i++) p->z[j] += p->x[i] * w[i * p->hidden + j];
+    p->y[j] = f_of(p->function, p->z[j]);
+  }
+  for (j = 0; j < p->n; j++) {
+    for (i = 0, p->xh[j] = 0; i < p->in2; i++) p->xh[j] += p->y[i] * w2[i * p->n + j];
+    mean += p->xh[j] / (double)p->n;
+  }
+  for (j = 0; j < p->n; j++) p->xh[j] -= mean, all += p->xh[j] * p->xh[j] / (double)p->n;
+  p->by = 1 / sqrt(all + p->epsilon);
+  for (j = 0; j < p->n; j++) {
+    p->xh[j] *= p->by;
+    p->o[j] = k[j] + p->gain[j] * p->xh[j] + p->bias[j];
+  }
+}
+static double slope_of(int f, double x) {
+  return (f_of(f, x + 1e-6) - f_of(f, x - 1e-6)) / 2e-6;
+}
+/* u = the gradient, at weights w, of half the square of what it says of k less v. */
+static void perceptron_gradient(perceptron *p, const double *w, const double *k, const double *v,
+                                double *u) {
+  const double *const w2 = w + p->in1 * p->hidden, size = (double)p->n;
+  double d[64], mean = 0, along = 0;
+  size_t i, j;
+  perceptron_says(p, w, k);
+  for (j = 0; j < p->n; j++) {
+    d[j] = p->gain[j] * (p->o[j] - v[j]);
+    mean += d[j] / size, along += d[j] * p->xh[j] / size;
+  }
+  for (j = 0; j < p->n; j++) d[j] = p->by * (d[j] - mean - p->xh[j] * along);
+  for (i = 0; i < p->hidden; i++) {
+    double one = 0;
+    for (j = 0; j < p->n; j++) one += w2[i * p->n + j] * d[j];
+    one *= slope_of(p->function, p->z[i]);
+    for (j = 0; j < p->in1; j++) u[j * p->hidden + i] = p->x[j] * one;
+  }
+  for (i = 0; i < p->in2; i++)
+    for (j = 0; j < p->n; j++) u[p->in1 * p->hidden + i * p->n + j] = p->y[i] * d[j];
+}
+
+/* A perceptron's weights, token by token, whose gradients are those at its chunk's start. */
+static void perceptron_in_double(const bench *b, const miras__op *o, const numbers *x) {
+  const miras__program *p = b->a.p;
+  const miras__mixer *m = &p->mixer;
+  const miras__plan *q = &m->plan;
+  const size_t T = (size_t)b->f->length, P = q->weights, C = (size_t)q->d.chunk;
+  double *room = (double *)calloc(5 * P, sizeof *room), *w = room, *s = w + P, *u = s + P;
+  double *start = u + P, *sum = start + P;
+  const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
+  const miras__gates *momentum = &m->gate[MIRAS__MOMENTUM];
+  const double *gates = m->gated ? x->of[m->gated] : NULL;
+  const size_t ldg = m->gated ? miras__fast_ld(p, m->gated, 0) : 0;
+  perceptron net;
+  if (!room) exit(2);
+  memset(&net, 0, sizeof net);
+  net.n = m->dk, net.hidden = (size_t)q->out[0], net.ones = (size_t)q->ones;
+  net.in1 = (size_t)q->in[0], net.in2 = (size_t)q->in[1], net.function = (int)q->d.activation;
+  net.epsilon = q->d.norm_epsilon > 0 ? (double)q->d.norm_epsilon : 1e-5;
+  for (size_t i = 0; i < (size_t)b->f->batch * m->heads; i++) {
+    const size_t seq = i / m->heads, h = i % m->heads;
+    const double *init = param_of(b, x, MIRAS__W_MEMORY) + h * P;
+    const double *to = q->d.decay_target ? init : NULL;
+    double all = 1;
+    net.gain = param_of(b, x, MIRAS__W_GAIN) + h * m->dv;
+    net.bias = param_of(b, x, MIRAS__W_BIAS) + h * m->dv;
+    for (size_t e = 0; e < P; e++) w[e] = init[e], s[e] = 0;
+    for (size_t t = 0; t < T; t++) {
+      const size_t row = seq * T + t, key = h / m->group * m->dk;
+      const double *k = x->of[m->k] + row * miras__fast_ld(p, m->k, 0) + key;
+      const double *read = x->of[o->in[0]] + row * miras__fast_ld(p, o->in[0], 0) + key;
+      const double *v = x->of[m->v] + row * miras__fast_ld(p, m->v, 0) + h * m->dv;
+      double *y = x->of[o->out] + row * miras__fast_ld(p, o->out, 0) + h * m->dv;
+      const double *gate = gates ? gates + row * ldg : NULL;
+      const double a = keep->count ? gate[keep->first + h] : (double)b->a.layer->keep[h];
+      const double eta = step->count ? gate[step->first + h] : (double)q->d.learning_rate;
+      const double theta = momentum->count ? gate[momentum->first + h] : (double)q->d.momentum;
+      double rate = 1;
+      if (t % C == 0) {
+        memcpy(start, w, P * sizeof *w), all = 1;
+        for (size_t e = 0; e < P; e++) sum[e] = 0;
+      }
+      if (q->d.token_rates) {
+        const double rho = param_of(b, x, MIRAS__W_RATES)[t % C], by = 1 / (double)(t % C + 1);
+        rate = q->d.token_rates == MIRAS_TOKEN_RATES_RELU
+                 ? fmax(by + rho, 0) : soft(16 * rho + log(expm1(16 * by))) / 16;
+      }
+      perceptron_gradient(&net, start, k, v, u);
+      all *= a;
+      for (size_t e = 0; e < P; e++) {
+        const double home = to ? to[e] : 0;
+        s[e] = theta * s[e] - eta * u[e], sum[e] += eta * u[e];
+        w[e] = q->d.token_rates ? home + all * (start[e] - home) - rate * sum[e]
+                                : home + a * (w[e] - home) + s[e];
+      }
+      perceptron_says(&net, w, read);
+      for (size_t j = 0; j < m->dv; j++) y[j] = net.o[j];
+    }
+  }
+  free(room);
+}
+
 /* A row of it, of norms. */
 static void norm_in_double(const bench *b, const miras__op *o, const numbers *x, double *y,
                            const double *in, const double *u) {
@@ -269,8 +385,8 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
         break;
       case MIRAS__OP_ANGLES: case MIRAS__OP_TURN: rope_in_double(b, o, x, t, y); break;
       case MIRAS__OP_GATES:
-        for (int g = 0; g < 2; g++) {
-          const miras__gates *group = &m->gate[g ? MIRAS__STEP : MIRAS__KEEP];
+        for (int g = MIRAS__KEEP; g <= MIRAS__MOMENTUM; g++) {
+          const miras__gates *group = &m->gate[g];
           const miras__gating how = miras__gating_of(m, group);
           for (i = 0; i < group->count; i++) {
             double z = in && group->from + i < m->moving ? in[group->from + i] : 0;
@@ -290,7 +406,10 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
       default: break;
     }
   }
-  if (o->what == MIRAS__OP_MEMORY) memory_in_double(b, o, x);
+  if (o->what == MIRAS__OP_MEMORY && m->plan.engine == MIRAS__RUN_FROZEN)
+    perceptron_in_double(b, o, x);
+  else if (o->what == MIRAS__OP_MEMORY)
+    memory_in_double(b, o, x);
 }
 
 /* Numbers to the device and back, as it holds them: floats or bfloat16. */
@@ -380,6 +499,8 @@ static void trial_begin(trial *t) {
   const miras__program *p = b->a.p;
   const miras__gates *keep = &p->mixer.gate[MIRAS__KEEP];
   const int memory = t->o->what == MIRAS__OP_MEMORY;
+  const int frozen = memory && p->mixer.plan.engine == MIRAS__RUN_FROZEN;
+  const miras__gates *step = &p->mixer.gate[MIRAS__STEP];
   for (int i = 1; i < p->arrays; i++) {
     const size_t all = floats_of(b, i, 0);
     const int wide = miras__fast_is_wide(p, i);
@@ -389,7 +510,9 @@ static void trial_begin(trial *t) {
       const float v = draw(-1, 1);
       const int decay = col >= keep->first && col < keep->first + keep->count;
       t->x.of[i][e] = i == p->mixer.gated ? (double)(decay ? 0.9f + 0.1f * v : 0.5f + 0.4f * v)
-                      : wide ? (double)v : rounded((double)v * (memory ? 0.25 : 1));
+                      : wide ? (double)v : rounded((double)v * (memory && !frozen ? 0.25 : 1));
+      if (frozen && i == p->mixer.gated && col >= step->first && col < step->first + step->count)
+        t->x.of[i][e] *= 0.02;       /* as large as those of a model                              */
     }
     put(miras__fast_value(&b->a, i), t->x.of[i], all, wide);
   }
@@ -491,10 +614,12 @@ static int reads_column(const trial *t, int of, size_t at) {
   const miras__program *p = t->b->a.p;
   const miras__array *r = &p->array[o->out];
   const miras__gates *k = &p->mixer.gate[MIRAS__KEEP], *s = &p->mixer.gate[MIRAS__STEP];
+  const miras__gates *m = &p->mixer.gate[MIRAS__MOMENTUM];
   if (o->what == MIRAS__OP_GATES) return at < p->mixer.moving;
   if (o->what == MIRAS__OP_MEMORY)
     return of != p->mixer.gated || (at >= k->first && at < k->first + k->count) ||
-           (at >= s->first && at < s->first + s->count);
+           (at >= s->first && at < s->first + s->count) ||
+           (at >= m->first && at < m->first + m->count);
   if (of == o->out) return r->by_head || (at >= o->out_at && at < o->out_at + o->cols);
   for (int i = 0; i < 3; i++) {
     const size_t cols = o->what == MIRAS__OP_TIMES    ? p->param[o->param].rows
@@ -530,8 +655,9 @@ static double gradient_of(const trial *t, int of, const double *g, size_t row, s
   return all;
 }
 
-/* Along a drawn direction of an array (of < 0: of the parameters) with gradients g. */
-static void trial_along(trial *t, int of, const double *g) {
+/* Along a drawn direction of `count` columns from `first` on of an array (of < 0: of so many of the
+ * parameters) with gradients g. */
+static void trial_along(trial *t, int of, const double *g, size_t first, size_t count) {
   const bench *b = t->b;
   const miras__program *p = b->a.p;
   const int memory = t->o->what == MIRAS__OP_MEMORY;
@@ -545,6 +671,7 @@ static void trial_along(trial *t, int of, const double *g) {
   for (size_t e = 0; e < n; e++) {
     double one;
     if (of >= 0 && (e % ld >= cols || !reads_column(t, of, e % ld))) continue;
+    if ((of < 0 ? e : e % ld) - first >= count) continue;
     one = of < 0 ? g[e] : gradient_of(t, of, g, e / ld, e % ld);
     v[e] = (double)draw(-1, 1);
     found += v[e] * one, scale += v[e] * v[e] * one * one;
@@ -565,6 +692,20 @@ static void trial_along(trial *t, int of, const double *g) {
     failed++;
   }
   free(v);
+}
+
+/* Of each group of a memory's gates, or each of its parameters. */
+static void memory_along(trial *t, int of, const double *g) {
+  static const int params[4] = {MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_BIAS, MIRAS__W_RATES};
+  const bench *b = t->b;
+  for (int i = 0; i < 4; i++) {
+    const miras__gates *gate = &b->a.p->mixer.gate[i];
+    const miras__param *w = &b->a.p->param[params[i]];
+    if (of >= 0) trial_along(t, of, g, gate->first, gate->count);
+    else if (w->rows)
+      trial_along(t, of, g, b->a.layer->first + miras__param_at(w),
+                  (size_t)w->rows * (w->cols ? w->cols : 1));
+  }
 }
 
 /* Operation o, forward against in_double and back against differences along drawn directions. What
@@ -593,7 +734,10 @@ static void operation(const bench *b, const miras__op *o, const char *name) {
       get(g, of < 0 ? (const void *)b->f->grads : stream ? (const void *)b->f->ds
                                                          : miras__fast_grad(&b->a, of),
           n, of < 0 || of == p->mixer.gated);
-      for (int way = 0; way < 2; way++) trial_along(&t, of, g);
+      if (o->what == MIRAS__OP_MEMORY && (of < 0 || of == p->mixer.gated))
+        memory_along(&t, of, g);     /* each by itself: their sizes differ                        */
+      else
+        for (int way = 0; way < 2; way++) trial_along(&t, of, g, 0, (size_t)-1);
       free(g);
     }
   }
@@ -643,7 +787,9 @@ static void operations(const op_case *c, int length) {
   b.a = miras__fast_layer_of(b.f, 0);
   for (i = 0; i < b.a.p->ops; i++) {
     operation(&b, &b.a.p->op[i], c->name);
-    if (b.a.p->op[i].what != MIRAS__OP_MEMORY || c->dk < 64 || c->dv < 64) continue;
+    if (b.a.p->op[i].what != MIRAS__OP_MEMORY || c->dk < 64 || c->dv < 64 ||
+        b.a.p->mixer.plan.engine == MIRAS__RUN_FROZEN)
+      continue;
     wide_from = 1;
     operation(&b, &b.a.p->op[i], c->name);
     wide_from = 128;
@@ -671,6 +817,12 @@ static void roots(miras_layer_desc *d) {
   d->mixer.qk_act = MIRAS_FN_ELU;
 }
 
+static void chunk20(miras_layer_desc *d) {
+  d->memory.chunk = 20, d->memory.activation = MIRAS_FN_SILU;
+  d->memory.momentum_gate = MIRAS_GATE_CONSTANT;
+}
+static void chunk64(miras_layer_desc *d) { d->memory.chunk = 64; }
+
 static void bounds(miras_layer_desc *d) { d->mixer.dt_min = 0.4f, d->mixer.dt_max = 0.8f; }
 
 static const op_case op_cases[] = {
@@ -683,7 +835,11 @@ static const op_case op_cases[] = {
   {"floors", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, floors},
   {"roots", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, roots},
   {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, NULL},
-  {"bounds", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, bounds}
+  {"bounds", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 32, bounds},
+  {"titans", MIRAS_PRESET_TITANS, 32, 32, 2, 0, 32, NULL},
+  {"titans, chunks of 20", MIRAS_PRESET_TITANS, 48, 48, 2, 1, 32, chunk20},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 32, NULL},
+  {"ttt-mlp, chunks of 64", MIRAS_PRESET_TTT_MLP_MEMORY, 32, 32, 1, 0, 32, chunk64}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
@@ -953,7 +1109,8 @@ static void refused(miras_preset preset, int carried, int rank, const char *says
 static void refusals(void) {
   refused(MIRAS_PRESET_KDA, 0, 0, "memory y: its decays are one number per channel");
   refused(MIRAS_PRESET_RWKV7, 0, 0, "shift");
-  refused(MIRAS_PRESET_TTT_MLP, 0, 0, "memory y: its memory is not a matrix that is linear");
+  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, "memory y: its memory is not a matrix, nor a perceptron");
+  refused(MIRAS_PRESET_MONETA, 0, 0, "memory y: its decays or steps are one number per channel");
   refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, "operation ");
   refused(MIRAS_PRESET_LONGHORN, 0, 0, "memory y: ");
   refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, "carried is 3");
@@ -965,7 +1122,9 @@ static const model_case models[] = {
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 1, 0, 0},
   {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 1, 0, 0},
   {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 1, 0, 0.1f},
-  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 1, 0, 0}
+  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 1, 0, 0},
+  {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 1, 0, 0},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 1, 0, 0}
 };
 
 int main(int argc, char **argv) {

@@ -49,10 +49,11 @@ done
 size='--dim 64 --layers 1 --heads 2 --context 32 --batch 2 --threads 1 --chars --steps 3'
 ./lm_cuda train text $size --model gated-deltanet --plan >said || { cat said; exit 1; }
 grep -q '^18 of 18 operations are fast' said || { cat said; exit 1; }
-./lm_cuda train text $size --model titans --plan >said || { cat said; exit 1; }
-grep -q 'reference memory y: its memory is not a matrix' said || { cat said; exit 1; }
-./lm_cuda train text $size --model titans --products fast >said 2>&1 && { cat said; exit 1; }
-grep -q 'layer 0, operation gates' said || { cat said; exit 1; }
+./lm_cuda train text $size --model moneta --plan >said || { cat said; exit 1; }
+grep -q 'reference memory y: its decays or steps are one number per channel' said ||
+  { cat said; exit 1; }
+./lm_cuda train text $size --model moneta --products fast >said 2>&1 && { cat said; exit 1; }
+grep -q 'layer 0, operation memory' said || { cat said; exit 1; }
 for products in float fast; do
   ./lm_cuda train text $size --model gated-deltanet --products $products \
     --out $products.safetensors >said 2>&1 || { cat said; exit 1; }
