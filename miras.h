@@ -1173,6 +1173,9 @@ typedef struct miras_trainer_desc {
   int batch;               /* most sequences of a step, 1..65536; 0 -> 1                         */
   int context;             /* longest sequence of a step, 1..2^24; no default                    */
   int carried;             /* states that miras_batch.carry names, 0..2^20; saved with a trainer */
+  int recompute;           /* layers from the first on, 0..layers, that keep their input alone: the
+                              rest is computed again on the way back, and lies where those of a
+                              kind all have it. 2 and more save bytes, and cost time             */
   uint64_t limit;          /* most bytes that the trainer may take; 0: no limit                  */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
   const char *only;        /* patterns as of miras_model_train_only: what it moves, which must be
@@ -2158,7 +2161,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    and the states of running texts. Clipping, checkpoints, a gradient check, or an all-reduce across
    machines are one loop each over a block. A program that only runs a model has none. How the model
    is trained, its dropout too, is in the model's descriptor, which files hold; the trainer's says
-   how large its steps may be and who works on them, and changes no bit.
+   how large its steps may be, what is computed twice to hold less, and who works on them, and
+   changes no bit.
 
    SESSIONS. A session is what one running sequence needs: a few kilobytes to megabytes, whatever
    its length. Sessions share a model and do not know each other. Their state is flat: copy it out
@@ -2586,7 +2590,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              Models of several kinds of layer, attention, MLPs, convolutions and published layers
              among them; layers as text (program); rows of vectors (inputs and outputs,
              miras_batch); training apart from running (miras_trainer), of some parameters alone
-             (only), past matrices that are not float, with adapters beside them; a head that
+             (only), past matrices that are not float, with adapters beside them, and layers
+             computed again where memory is short (recompute, between carried and limit); a head that
              learns while it runs (adapt); parts of states by name; more rows (recursive least
              squares, Muon, normalized steps, decays of entries); cross entropy in groups. Names are
              the field's own words: files have them from version 7 on, and older ones are read no
@@ -28036,6 +28041,9 @@ struct miras_trainer {
   miras__now *now;
   miras__layer_work *work;         /* [kinds]                                                     */
   miras__kept *kept;               /* [layers + 1]; the last has only x, what the layers made     */
+  float *before;                   /* [B, before_size] of layers that are computed again what the
+                                      streams of the last loss began with                         */
+  size_t before_size;
   size_t group;                    /* tiles whose logits are held at a time                       */
   size_t scratch_size;
   float *last, *logits;            /* [N, W] after the final norm; [group, outs]                  */
@@ -28073,6 +28081,7 @@ typedef struct miras__phase {
   float *outputs, *hidden; /* [N, outs], [N, W] that the caller wants of a loss, or NULL         */
   miras_batch_grad grad;   /* what the caller has, and wants, of the way back                    */
   int act;                 /* the phase of a layer                                               */
+  int again;               /* on the way back: what it keeps is computed again                   */
   int drops;
   miras__drop drop;        /* its key is the model's                                             */
   miras__visit all;        /* what the tasks share: a layer, or none, and the call's rows        */
@@ -28137,6 +28146,9 @@ static void miras__call_begin(void *argument, int index, int worker) {
   (void)worker;
   if (run && tr->fresh[b]) ph->all.k->fill(run, 0, size);
   else if (run) start = miras__position(run);
+  if (run && tr->before_size)
+    ph->all.k->copy(tr->before + b * tr->before_size, run + tr->model->layers->run,
+                    tr->before_size);
   if (MIRAS__THREAD) return;
   for (i = 0; i < answers; i++) {
     double counted = 0;
@@ -28205,7 +28217,9 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   if (now->heads) a.h = at % tasks, a.h_end = a.h + 1;
   a.drop = miras__drop_of(ph, drop);
   a.position = tr->starts[b];
-  if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
+  if (tr->runs[b] && ph->again)
+    a.run = tr->before + b * tr->before_size + (a.layer->run - tr->model->layers->run);
+  else if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
   a.scratch = miras__worker_scratch(tr, worker);
   return a;
 }
@@ -28643,8 +28657,13 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (!d->batch) d->batch = 1;
   if (!miras__whole(why, n, "batch", d->batch, 1, 65536) ||
       !miras__whole(why, n, "context", d->context, 1, 1 << 24) ||
-      !miras__whole(why, n, "carried", d->carried, 0, 1 << 20))
+      !miras__whole(why, n, "carried", d->carried, 0, 1 << 20) ||
+      !miras__whole(why, n, "recompute", d->recompute, 0, m->desc.layers))
     return MIRAS_ERR_DESC;
+  if (d->carried && d->recompute) {
+    const miras__layer *last = &m->layers[d->recompute - 1];
+    tr->before_size = last->run + last->p->run - m->layers->run;
+  }
   if (!miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++) {
@@ -28660,6 +28679,16 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
     return miras__say(why, n, "carried is %d; each has %zu numbers, and up to %d are allowed",
                       d->carried, m->run, INT_MAX), MIRAS_ERR_DESC;
   return miras__moves_resolve(tr, why, n);
+}
+
+/* The layer where what layer l keeps lies: its own or, of those that are computed again, the last
+ * one of its kind, which has its own there when the way back begins. */
+static int miras__kept_by(const miras_trainer *tr, int l) {
+  const miras_model *m = tr->model;
+  int at = l, i;
+  for (i = l + 1; i < tr->desc.recompute; i++)
+    if (m->kind[i] == m->kind[l]) at = i;
+  return at;
 }
 
 static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
@@ -28689,9 +28718,15 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
     miras__kept kept;
     memset(&kept, 0, sizeof kept);
     kept.x = miras__floats(a, n, m->ld_x);
-    if (l < layers) miras__keeps(p, &e, a, &kept);
+    if (l < layers && miras__kept_by(tr, (int)l) == (int)l) miras__keeps(p, &e, a, &kept);
     if (tr->kept) tr->kept[l] = kept;
   }
+  for (l = 0; tr->kept && l < layers; l++) {
+    float *x = tr->kept[l].x;
+    tr->kept[l] = tr->kept[miras__kept_by(tr, (int)l)];
+    tr->kept[l].x = x;
+  }
+  tr->before = miras__floats(a, b, tr->before_size);
   tr->last = miras__floats(a, n, m->ld_x);
   /* logits of many tokens and words at once would dwarf the model: past 2^25 floats they are made
    * in groups of tiles, and once more for the backward pass; a device works on many at a time */
@@ -28814,6 +28849,20 @@ static void miras__layer_run(miras__phase *ph, int l) {
     miras__each(tr->desc.parallel, (size_t)tr->batch * miras__tasks_now(ph), miras__layer_task, ph);
 }
 
+/* Layer l forward. */
+static void miras__layer_there(miras__phase *ph, int l, miras__jobs *jobs) {
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  ph->all.panels = jobs->tiles > 1 &&   /* else packing costs more than it saves */
+                   !m->desc.weights && miras__jobs_panel(jobs);
+  if (ph->all.panels) {
+    miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], jobs);
+    miras__jobs_run(jobs);
+  }
+  miras__layer_run(ph, l);
+  ph->all.panels = 0;
+}
+
 /* The state from which every call on the last loss's tokens starts. */
 static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_trainer *tr, int train) {
   const miras_model_desc *d = &tr->model->desc;
@@ -28882,14 +28931,8 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train,
                          m->params + m->head, m->outs, m->width);
   miras__jobs_run(&jobs);
   miras__each(tr->desc.parallel, jobs.tiles, miras__tile_begin, &ph);
-  ph.all.panels = jobs.tiles > 1 &&   /* else packing costs more than it saves */
-                  !m->desc.weights && miras__jobs_panel(&jobs);
   for (l = 0; l < m->desc.layers; l++) {
-    if (ph.all.panels) {
-      miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
-      miras__jobs_run(&jobs);
-    }
-    miras__layer_run(&ph, l);
+    miras__layer_there(&ph, l, &jobs);
     MIRAS__WATCH(miras__object_check(tr));
   }
   for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
@@ -28996,6 +29039,16 @@ static void miras__input_weights(const miras_trainer *tr, const float *d, miras_
   }
 }
 
+/* What layer l keeps once more, and its transposed weights behind it: masks are those of the call,
+ * and streams go on from what they began with, elsewhere. */
+static void miras__layer_again(miras__phase *ph, int l, miras__jobs *jobs) {
+  ph->all.back = 0, ph->again = 1;
+  miras__layer_there(ph, l, jobs);
+  ph->all.back = 1, ph->again = 0;
+  miras__transposes(ph->trainer, l, jobs);
+  miras__jobs_run(jobs);
+}
+
 /* Where the gradients of layer l go. */
 static miras__aims miras__aims_of(const miras_trainer *tr, int l) {
   const miras__layer *layer = &tr->model->layers[l];
@@ -29051,10 +29104,12 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr, const miras_bat
   jobs.tokens = tokens;
   for (l = m->desc.layers - 1; l >= 0; l--) {
     const miras__aims aims = miras__aims_of(tr, l);
+    if (miras__kept_by(tr, l) != l) miras__layer_again(&ph, l, &jobs);
     miras__layer_run(&ph, l);
     for (round = 0, more = 1; more; round++) {
       more = miras__layer_weights(&ph.all, &aims, round, &jobs);
-      if (!round && l > 0) miras__transposes(tr, l - 1, &jobs);
+      if (!round && l > 0 && miras__kept_by(tr, l - 1) == l - 1)
+        miras__transposes(tr, l - 1, &jobs);
       miras__jobs_run(&jobs);
     }
     ph.all.turn = (ph.all.turn + m->layers[l].p->norms) % 3;

@@ -269,7 +269,7 @@ typedef struct miras_cuda_fast {
 int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, size_t text_size);
 
 /* Bytes of device memory for training m; 0 and a sentence in why (why_size bytes, or NULL) if an
- * operation or the model is not run here. d: batch and context, carried is 0. */
+ * operation or the model is not run here. d: batch and context; carried and recompute are 0. */
 size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, char *why,
                             size_t why_size);
 /* Lay a trainer out in `bytes` of device memory, aligned to 256, and send it m's parameters. m
@@ -4701,6 +4701,9 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
   if (check.desc.carried)
     return miras__say(why, n, "carried is %d; the fast tier trains texts from their start: 0",
                       check.desc.carried), 0;
+  if (check.desc.recompute)
+    return miras__say(why, n, "recompute is %d; the fast tier keeps what it needs: 0",
+                      check.desc.recompute), 0;
   if ((double)check.desc.batch * (double)check.desc.context > 16777216.0)
     return miras__say(why, n, "batch times context is over 16777216 rows of a call"), 0;
   if (!miras__reads_tokens(m) || !miras__says_tokens(m) || m->ins != 1)

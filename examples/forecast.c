@@ -584,7 +584,7 @@ static float step(network *w, miras_trainer *tr, int i, uint64_t *random) {
 /* Train until `valid` has not become better for `patience` looks; the best parameters stay. */
 static void train(network *w, result *r, int seed) {
   const options *o = w->o;
-  const miras_trainer_desc room = {ROWS / LENGTH, LENGTH, 0, 0, NULL, NULL};
+  const miras_trainer_desc room = {ROWS / LENGTH, LENGTH, 0, 0, 0, NULL, NULL};
   char why[256] = "";
   miras_trainer *tr = miras_trainer_open(w->m, &room, NULL, why, sizeof why);
   uint64_t random = (uint64_t)seed;

@@ -921,7 +921,7 @@ static void train(const options *o, const text *t) {
   enum { BATCH = 16, CONTEXT = 128 };
   static int32_t x[BATCH * CONTEXT], y[BATCH * CONTEXT];
   const miras_adamw_options adamw = MIRAS_ADAMW(0.1f, 1.0f);
-  miras_trainer_desc d = {BATCH, CONTEXT, 0, 0, NULL, NULL};
+  miras_trainer_desc d = {BATCH, CONTEXT, 0, 0, 0, NULL, NULL};
   const size_t kept = kept_back(t), learn = t->n - kept;
   const double start = now();
   double part = 0, told = start, mean = 8;

@@ -452,7 +452,7 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
 
 /* A trainer for m; with --resume it goes on where the file ends. */
 static miras_trainer *open_trainer(const options *o, miras_model *m, const miras_parallel *pool) {
-  miras_trainer_desc d = {0, 0, 0, 0, NULL, NULL};
+  miras_trainer_desc d = {0, 0, 0, 0, 0, NULL, NULL};
   char why[256];
   miras_trainer *t;
   d.batch = o->batch;

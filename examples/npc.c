@@ -578,7 +578,7 @@ static miras_model_desc network(int seed) {
 
 static void train(int steps, int seed) {
   const miras_model_desc d = network(seed);
-  miras_trainer_desc td = {BATCH, WINDOW, 0, 0, NULL, NULL};
+  miras_trainer_desc td = {BATCH, WINDOW, 0, 0, 0, NULL, NULL};
   miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
   miras_trainer *t;
   miras_batch x;

@@ -17,8 +17,9 @@
  * and does not move; gradients and moments are of what is trained alone. Before and behind it says
  * the loss on the last tenth of the text, which it does not train on, and with --beside on another
  * one, which tells what the model loses elsewhere. --memory is a bound on the
- * model and the training together, within which --batch and --context are made smaller; what does
- * not fit then is refused. Adapters of a folder are written in PEFT's form into the folder --out,
+ * model and the training together: to stay within it fewer texts of a step are worked on at a time,
+ * then layers keep their input alone and are computed again on the way back (--recompute), then
+ * --context is made smaller; what does not fit then is refused. Adapters of a folder are written in PEFT's form into the folder --out,
  * which Hugging Face's peft loads; anything else as one small file. With --checkpoint a run that
  * was ended goes on where it stood, to the bit; that file has the model in it. The same options and
  * --seed give the same bits for any number of threads. Exit status: 0 done, 1 a file or a model
@@ -48,7 +49,7 @@
 typedef struct options {
   source from;
   const char *text, *out, *targets, *memory, *checkpoint, *beside;
-  double rank, scale, dropout, steps, stop, batch, context, rate, seed, every, tests;
+  double rank, scale, dropout, steps, stop, batch, context, recompute, rate, seed, every, tests;
   int state;
 } options;
 
@@ -73,6 +74,8 @@ static const option table[] = {
   {"--context", 'i', &given.context, 8, 1 << 20, "tokens of each"},
   {"--rate", 'r', &given.rate, 0, 10, "the highest learning rate"},
   {"--memory", 's', &given.memory, 0, 0, "bytes, or 4G, 800M: what model and training may take"},
+  {"--recompute", 'i', &given.recompute, 0, 1e6,
+   "layers that are computed again on the way back, up to all; --memory finds how many"},
   {"--checkpoint", 's', &given.checkpoint, 0, 0, "go on from this file if it is there; it is kept"},
   {"--beside", 's', &given.beside, 0, 0,
    "another text, or talks: what the model loses there is said in the same lines"},
@@ -299,12 +302,16 @@ static uint64_t bytes_of(const char *text) {
   return (uint64_t)(x * by);
 }
 
-/* Find the largest batch, and if not even one text fits a smaller context, that memory has room for
- * beside the model. */
+enum { ROWS = 256 };   /* tokens that are worked on together: with more nothing is faster         */
+
+/* Find what memory has room for beside the model: fewer texts at a time, which costs nothing while
+ * they are many tokens; then as few layers as can be that are computed again; then one text; then a
+ * smaller context. */
 static miras_trainer *open_trainer(const options *o, miras_model *m, const char *only,
                                    const miras_parallel *pool, uint64_t room, size_t chunk,
                                    rows *r) {
   const size_t model = miras_model_size(miras_model_desc_of(m), NULL, 0);
+  const int layers = miras_model_desc_of(m)->layers;
   miras_trainer_desc d;
   char why[256];
   miras_trainer *t;
@@ -312,12 +319,15 @@ static miras_trainer *open_trainer(const options *o, miras_model *m, const char 
   memset(&d, 0, sizeof d);
   d.batch = (int)o->batch, d.context = (int)((size_t)o->context / chunk * chunk);
   if (d.context < (int)chunk) d.context = (int)chunk;
+  d.recompute = o->recompute < layers ? (int)o->recompute : layers;
   d.only = only, d.parallel = pool;
   for (;;) {
     bytes = miras_trainer_size(m, &d, why, sizeof why);
     if (!bytes) die(1, "%s", why);
     if (!room || model + bytes <= room) break;
-    if (d.batch > 1) d.batch /= 2;
+    if (d.batch > 1 && d.batch / 2 * d.context >= ROWS) d.batch /= 2;
+    else if (d.recompute < layers) d.recompute++;
+    else if (d.batch > 1) d.batch /= 2;
     else if (d.context / 2 >= (int)chunk && d.context > 32)
       d.context = (int)((size_t)d.context / 2 / chunk * chunk);
     else
@@ -328,8 +338,9 @@ static miras_trainer *open_trainer(const options *o, miras_model *m, const char 
   t = miras_trainer_open(m, &d, NULL, why, sizeof why);
   if (!t) die(1, "%s", why);
   r->batch = d.batch, r->context = d.context;
-  printf("memory: model %.3f GB, training %.3f GB; batch %d, context %d\n", (double)model / 1e9,
-         (double)bytes / 1e9, d.batch, d.context);
+  printf("memory: model %.3f GB, training %.3f GB; batch %d, context %d, %d of %d layers computed "
+         "again\n", (double)model / 1e9, (double)bytes / 1e9, d.batch, d.context, d.recompute,
+         layers);
   return t;
 }
 

@@ -48,9 +48,9 @@ static const miras_preset presets[] = {
   MIRAS_PRESET_QWEN3_5, MIRAS_PRESET_MAMBA, MIRAS_PRESET_TITANS_MAG};
 enum { PRESETS = sizeof presets / sizeof *presets };
 
-static miras_model_desc describe(miras_preset preset, miras_weights weights, int rank) {
+static miras_model_desc describe_deep(miras_preset preset, miras_weights weights, int rank,
+                                      int layers) {
   miras_model_desc d;
-  const int layers = preset == MIRAS_PRESET_QWEN3_5 ? 4 : 2;
   assert_int_equal(miras_model_preset(&d, preset, layers), MIRAS_OK);
   d.vocab = VOCAB, d.width = WIDTH, d.heads = 2;
   if (preset == MIRAS_PRESET_MAMBA) d.layer[0].mixer.gate_rank = 4, d.layer[0].memory.key_dim = 8;
@@ -59,6 +59,9 @@ static miras_model_desc describe(miras_preset preset, miras_weights weights, int
   d.adapter.rank = rank;
   d.adapter.scale = rank ? 2.5f * (float)rank : 0;
   return d;
+}
+static miras_model_desc describe(miras_preset preset, miras_weights weights, int rank) {
+  return describe_deep(preset, weights, rank, preset == MIRAS_PRESET_QWEN3_5 ? 4 : 2);
 }
 
 static miras_model *open_model(const miras_model_desc *d) {
@@ -494,6 +497,92 @@ static void files_keep_them(void **state) {
   finish();
 }
 
+/* The file of a trainer: what it moves, moments, running texts. */
+static unsigned char *file_of(const miras_trainer *t, size_t *bytes) {
+  unsigned char *file;
+  *bytes = miras_save_to(t, NULL, 0);
+  file = (unsigned char *)malloc(*bytes);
+  assert_non_null(file);
+  assert_int_equal(miras_save_to(t, file, *bytes), *bytes);
+  return file;
+}
+
+/* Layers that are computed again on the way back change no bit: of dropout, of adapters over any
+ * matrices, of texts that are carried on, on several threads; less room is asked for. */
+static void computed_again_is_as_kept(void **state) {
+  enum { T = 64, WAYS = 3 };
+  const miras_parallel *pool = miras_pool_open(3, NULL, NULL, 0);
+  const miras_adamw_options o = MIRAS_ADAMW(0.1f, 0.05f);
+  (void)state;
+  assert_non_null(pool);
+  for (int p = 0; p < 2 * PRESETS; p++) {
+    const miras_preset preset = presets[p / 2];
+    const char *name = miras_preset_name(preset);
+    const miras_weights form = p % 2 ? MIRAS_WEIGHTS_Q8 : MIRAS_WEIGHTS_FLOAT;
+    miras_model_desc d =
+      describe_deep(preset, form, RANK, preset == MIRAS_PRESET_QWEN3_5 ? 8 : 4);
+    miras_model *m[WAYS];
+    miras_trainer *t[WAYS];
+    size_t size[WAYS], bytes[WAYS];
+    d.dropout = 0.1f, d.adapter.dropout = 0.2f;
+    draw_text();
+    for (int i = 0; i < WAYS; i++) {
+      miras_trainer_desc room;
+      char why[256] = "";
+      m[i] = open_model(&d), draw_model(m[i]);
+      d.layers = miras_model_desc_of(m[i])->layers;
+      memset(&room, 0, sizeof room);
+      room.batch = BATCH, room.context = T, room.carried = 3;
+      room.recompute = i == 0 ? 0 : i == 1 ? d.layers : d.layers - 1;
+      room.parallel = i == 1 ? pool : NULL;
+      size[i] = miras_trainer_size(m[i], &room, why, sizeof why);
+      t[i] = miras_trainer_open(m[i], &room, NULL, why, sizeof why);
+      if (!t[i]) print_error("%s: %s\n", name, why);
+      assert_non_null(t[i]);
+      room.parallel = NULL;                        /* workers have rooms of their own             */
+      size[i] = miras_trainer_size(m[i], &room, why, sizeof why);
+      room.recompute = d.layers + 1;
+      assert_int_equal(miras_trainer_size(m[i], &room, why, sizeof why), 0);
+      assert_true(strstr(why, "recompute") != NULL);
+    }
+    if (!(size[1] < size[2] && size[2] < size[0]))
+      failed(name, "less room", (double)size[1], (double)size[0]);
+    for (int step = 0; step < 4; step++) {
+      const int32_t rows[BATCH] = {step == 2 ? 2 : 0, step == 1 ? -1 : 1};
+      const unsigned char anew[BATCH] = {0, step == 3};
+      float loss[WAYS], *g[WAYS];
+      unsigned char *file[WAYS];
+      int count;
+      const miras_view *v = miras_model_views(m[0], &count);
+      for (int i = 0; i < WAYS; i++) {
+        loss[i] = step == 2 ? loss_of(t[i], tokens, targets, BATCH, T - 7, 1)
+                            : loss_carried(t[i], tokens, targets, BATCH, T, rows, anew);
+        assert_int_equal(miras_trainer_backward(t[i], NULL), MIRAS_OK);
+      }
+      for (int i = 1; i < WAYS; i++) {
+        if (memcmp(&loss[0], &loss[i], sizeof loss[0])) failed(name, "loss", i, step);
+        for (int k = 0; k < count; k++) {
+          for (int j = 0; j < WAYS; j++)
+            g[j] = miras_trainer_grad(t[j], &miras_model_views(m[j], NULL)[k]);
+          if ((g[0] == NULL) != (g[i] == NULL) ||
+              (g[0] && memcmp(g[0], g[i], v[k].count * sizeof *g[0])))
+            failed(name, v[k].name, i, step);
+        }
+      }
+      for (int i = 0; i < WAYS; i++) {
+        assert_int_equal(miras_trainer_step(t[i], &o, 1e-2f, NULL), MIRAS_OK);
+        file[i] = file_of(t[i], &bytes[i]);
+        if (bytes[i] != bytes[0] || memcmp(file[i], file[0], bytes[0]))
+          failed(name, "running texts, or moments", i, step);
+      }
+      for (int i = 0; i < WAYS; i++) free(file[i]);
+    }
+    for (int i = 0; i < WAYS; i++) miras_close(t[i]), miras_close(m[i]);
+  }
+  miras_pool_close(pool);
+  finish();
+}
+
 static void refused(const miras_model_desc *d, const char *says) {
   char why[256];
   assert_int_equal(miras_model_size(d, why, sizeof why), 0);
@@ -547,6 +636,7 @@ int main(void) {
     cmocka_unit_test(adapters_are_part_of_matrices),
     cmocka_unit_test(short_matrices_train_what_is_float), cmocka_unit_test(some_move_as_before),
     cmocka_unit_test(masks_are_those_of_the_loss), cmocka_unit_test(files_keep_them),
+    cmocka_unit_test(computed_again_is_as_kept),
     cmocka_unit_test(what_is_wrong_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

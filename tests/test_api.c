@@ -1159,6 +1159,8 @@ static const wrong wrong_trainers[] = {
   { BASES, "context", "16777217", { { TI(context), 16777217 } } },
   { BASES, "carried", "-1", { { TI(carried), -1 } } },
   { BASES, "carried", "1048577", { { TI(carried), 1048577 } } },
+  { BASES, "recompute", "-1", { { TI(recompute), -1 } } },
+  { BASES, "recompute", "65", { { TI(recompute), 65 } } },
   { BASES, "batch", "65536", { { TI(batch), 65536 }, { TI(context), 1 << 15 } } },
 };
 

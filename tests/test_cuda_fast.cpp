@@ -1086,7 +1086,7 @@ static void model(const model_case *c) {
 }
 
 /* What is not run here is refused by a sentence that says what it is. */
-static void refused(miras_preset preset, int carried, int rank, const char *says) {
+static void refused(miras_preset preset, int carried, int rank, int recompute, const char *says) {
   miras_model_desc d;
   miras_trainer_desc td;
   miras_model *m;
@@ -1097,7 +1097,7 @@ static void refused(miras_preset preset, int carried, int rank, const char *says
   d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
   m = miras_model_open(&d, NULL, why, sizeof why);
   memset(&td, 0, sizeof td);
-  td.context = 8, td.carried = carried;
+  td.context = 8, td.carried = carried, td.recompute = recompute;
   if (m && !miras_cuda_fast_size(m, &td, why, sizeof why) && strstr(why, says)) {
     miras_close(m);
     return;
@@ -1107,14 +1107,15 @@ static void refused(miras_preset preset, int carried, int rank, const char *says
   miras_close(m);
 }
 static void refusals(void) {
-  refused(MIRAS_PRESET_KDA, 0, 0, "memory y: its decays are one number per channel");
-  refused(MIRAS_PRESET_RWKV7, 0, 0, "shift");
-  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, "memory y: its memory is not a matrix, nor a perceptron");
-  refused(MIRAS_PRESET_MONETA, 0, 0, "memory y: its decays or steps are one number per channel");
-  refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, "operation ");
-  refused(MIRAS_PRESET_LONGHORN, 0, 0, "memory y: ");
-  refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, "carried is 3");
-  refused(MIRAS_PRESET_GATED_DELTANET, 0, 2, "adapter.rank is 2");
+  refused(MIRAS_PRESET_KDA, 0, 0, 0, "memory y: its decays are one number per channel");
+  refused(MIRAS_PRESET_RWKV7, 0, 0, 0, "shift");
+  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, "memory y: its memory is not a matrix, nor a perceptron");
+  refused(MIRAS_PRESET_MONETA, 0, 0, 0, "memory y: its decays or steps are one number per channel");
+  refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, 0, "operation ");
+  refused(MIRAS_PRESET_LONGHORN, 0, 0, 0, "memory y: ");
+  refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, 0, "carried is 3");
+  refused(MIRAS_PRESET_GATED_DELTANET, 0, 2, 0, "adapter.rank is 2");
+  refused(MIRAS_PRESET_GATED_DELTANET, 0, 0, 1, "recompute is 1");
 }
 
 static const model_case models[] = {

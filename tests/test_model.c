@@ -624,7 +624,7 @@ static miras_model *open_model(const miras_model_desc *d, const char *name) {
 
 /* A trainer with room for the texts here, or with that of d; NULL where there is no model. */
 static miras_trainer *open_trainer(miras_model *m, const miras_trainer_desc *d) {
-  static const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL, NULL};
+  static const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, 0, NULL, NULL};
   miras_trainer *tr =
     m == NULL ? NULL : miras_trainer_open(m, d == NULL ? &room : d, &dirty, NULL, 0);
   if (m != NULL && tr == NULL) failed("no trainer");
@@ -637,7 +637,7 @@ static void close_both(miras_model *m, miras_trainer *tr) {
 }
 
 /* Three running texts. */
-static const miras_trainer_desc running = {BATCH, CONTEXT, 3, 0, NULL, NULL};
+static const miras_trainer_desc running = {BATCH, CONTEXT, 3, 0, 0, NULL, NULL};
 
 /* Parameters and text for which the reference stays clear of corners (thresholds of Yaad). */
 static void settle(miras_model *m, const subject *of, int T, wide *w) {
@@ -1683,7 +1683,7 @@ static void test_session_bits(void **state) {
  * says of a token is what the session says. */
 static void test_hybrid_sessions(void **state) {
   enum { T = 290 };
-  static const miras_trainer_desc room = {1, T, 0, 0, NULL, NULL};
+  static const miras_trainer_desc room = {1, T, 0, 0, 0, NULL, NULL};
   (void)state;
   start();
   for (int n = 0; n < HYBRIDS; n += THIN) {
@@ -1871,7 +1871,7 @@ static void test_threads(void **state) {
     const char *name = experts ? "experts" : miras_preset_name((miras_preset)kind);
     for (int way = 0; way < 9; way++) { /* none; 1..4 shuffled; a pool of 1..4 */
       miras_model_desc d = describe(experts ? MIRAS_PRESET_DELTANET_MEMORY : (miras_preset)kind, 4);
-      miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL, NULL};
+      miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, 0, NULL, NULL};
       shuffle s = {0, 0};
       miras_parallel p;
       const miras_parallel *pool = NULL;
@@ -1962,7 +1962,7 @@ static void test_orders(void **state) {
     for (int way = 0; way < 3; way++) {
       shuffle s = {2, 0};
       const miras_parallel p = {way == 1 ? backward_run : shuffled_run, &s, 2};
-      miras_trainer_desc room = {BATCH, T, 0, 0, NULL, NULL};
+      miras_trainer_desc room = {BATCH, T, 0, 0, 0, NULL, NULL};
       miras_model *m = open_model(&of.d, of.name);
       miras_trainer *tr;
       float is;
@@ -2013,7 +2013,7 @@ static void check_split(miras_preset kind, float dropout, int workers) {
   enum { T = 144 };
   static const int32_t stream[1] = {1};
   static int32_t text[T], target[T];
-  miras_trainer_desc room = {1, T, 2, 0, NULL, NULL};
+  miras_trainer_desc room = {1, T, 2, 0, 0, NULL, NULL};
   subject of = row(kind, 4);
   miras_model *m[2];
   miras_trainer *tr[2] = {NULL, NULL};
@@ -2945,7 +2945,7 @@ static void test_learns(void **state) {
     d.layer[0].mixer.gate_rank = 0;
     d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 16;
     for (int pass = 0; pass < 2; pass++) { /* the second: a few steps, the same bits */
-      const miras_trainer_desc room = {SEQUENCES, T, 0, 0, NULL, NULL};
+      const miras_trainer_desc room = {SEQUENCES, T, 0, 0, 0, NULL, NULL};
       miras_model *m = open_model(&d, name);
       miras_trainer *tr = open_trainer(m, &room);
       miras_adamw_options o = MIRAS_ADAMW(0, 0);
@@ -3566,7 +3566,7 @@ static void test_unit_streams(void **state) {
 
 /* A session and a trainer of a row with this bias; 0: one of their numbers is not finite. */
 static int stays_finite(const miras_model_desc *d) {
-  const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL, NULL};
+  const miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, 0, NULL, NULL};
   miras_adamw_options o = MIRAS_ADAMW(0, 0);
   miras_model *m = miras_model_open(d, NULL, NULL, 0);
   miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);

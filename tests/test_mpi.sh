@@ -34,7 +34,7 @@ static float vectors[N * 3], values[N * 2], weights[N];
 static int32_t tokens[N], classes[N];
 int main(int argc, char **argv) {
   miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
-  miras_trainer_desc room = {B, T, 0, 0, NULL, NULL};
+  miras_trainer_desc room = {B, T, 0, 0, 0, NULL, NULL};
   miras_model_desc d;
   miras_batch x;
   miras_model *m;

@@ -94,7 +94,7 @@ static double train(miras_trainer *t, int step) {
 }
 
 static miras_trainer *trainer(miras_model *m) {
-  static const miras_trainer_desc room = {BATCH, LENGTH, 0, 0, NULL, NULL};
+  static const miras_trainer_desc room = {BATCH, LENGTH, 0, 0, 0, NULL, NULL};
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   assert_non_null(t);
   return t;

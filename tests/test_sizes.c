@@ -204,7 +204,7 @@ static int check_view(miras_trainer *tr, const miras_view *v, float *p, const fl
 }
 
 static void check_slope(miras_model *m, const char *name, int width) {
-  const miras_trainer_desc d = {1, CONTEXT, 0, 0, NULL, NULL};
+  const miras_trainer_desc d = {1, CONTEXT, 0, 0, 0, NULL, NULL};
   miras_trainer *tr = miras_trainer_open(m, &d, NULL, NULL, 0);
   int count, i, met = 0;
   const miras_view *v = miras_model_views(m, &count);

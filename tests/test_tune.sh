@@ -120,6 +120,12 @@ expect 1 'role is cat' $?
 expect 1 'the model takes' $?
 "$tune" "$models/llama" text $usual --memory 900000 --adapter 4 --out small >log 2>&1
 expect 0 'batch 1\|batch 2' $?
+"$tune" "$models/llama" text $usual --recompute 99 --adapter 4 --out less.safetensors >log 2>&1
+expect 0 ' \([0-9]*\) of \1 layers computed again' $?
+same mine.safetensors less.safetensors '--recompute'
+"$tune" "$models/llama" text $usual --memory 1300000 --adapter 4 --out less.safetensors >log 2>&1
+expect 0 'batch 4, context 32, [1-9][0-9]* of [0-9]* layers' $?
+same mine.safetensors less.safetensors '--memory'
 "$tune" "$models/llama" text $usual --out none >log 2>&1
 expect 2 '--adapter N or --state' $?
 "$tune" "$models/llama" text $usual --state --out none >log 2>&1

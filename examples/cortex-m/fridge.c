@@ -170,7 +170,7 @@ static miras_model *open_model(void) {
 }
 
 static miras_trainer *open_trainer(miras_model *model) {
-  static const miras_trainer_desc d = {1, WINDOW, 0, 0, NULL, NULL};
+  static const miras_trainer_desc d = {1, WINDOW, 0, 0, 0, NULL, NULL};
   const size_t bytes = miras_trainer_size(model, &d, why, sizeof why);
   say_size("trainer  ", bytes);
   return miras_trainer_init(take(bytes), bytes, model, &d, why, sizeof why);
