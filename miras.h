@@ -2591,8 +2591,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              among them; layers as text (program); rows of vectors (inputs and outputs,
              miras_batch); training apart from running (miras_trainer), of some parameters alone
              (only), past matrices that are not float, with adapters beside them, and layers
-             computed again where memory is short (recompute, between carried and limit); a head that
-             learns while it runs (adapt); parts of states by name; more rows (recursive least
+             computed again where memory is short (recompute, between carried and limit); a head
+             that learns while it runs (adapt); parts of states by name; more rows (recursive least
              squares, Muon, normalized steps, decays of entries); cross entropy in groups. Names are
              the field's own words: files have them from version 7 on, and older ones are read no
              more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and files of

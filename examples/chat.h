@@ -264,7 +264,8 @@ static const char *own_vocabulary(const char *model) {
 
 typedef struct option {
   const char *name;
-  char type;               /* f(lag), s(tring), t: one that may be empty, i(nteger), r(eal)       */
+  char type;               /* f(lag), s(tring), t: one that may be empty, l(ist of strings, up to
+                              high, behind which lies NULL), i(nteger), r(eal)                  */
   void *value;
   double low, high;
   const char *help;
@@ -360,7 +361,13 @@ static int take_options(const option *table, int argc, char **argv, const char *
     }
     if (++i == argc) die(2, "%s needs a value behind it", p->name);
     if (strchr("ir", p->type)) *(double *)p->value = number(p, argv[i]);
-    else if (argv[i][0] || p->type == 't') *(const char **)p->value = argv[i];
+    else if (p->type == 'l' && argv[i][0]) {
+      const char **at = (const char **)p->value;
+      int n = 0;
+      while (at[n]) n++;
+      if (n >= (int)p->high) die(2, "%s stands there more than %g times", p->name, p->high);
+      at[n] = argv[i];
+    } else if (argv[i][0] || p->type == 't') *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
              strcmp(p->name, "--weights") == 0  ? "float, bf16, f16, q8 or q4"
              : strcmp(p->name, "--ignore") == 0 ? "fields of config.json"
@@ -477,10 +484,11 @@ static void *map_file(const char *path, size_t *size) {
 #endif
 }
 
-static miras_model *open_model(const source *o, const miras_model_desc *given, int own) {
+/* The model with what o->adapter has. bytes, of `size`: the file of ours that it is, which stays
+ * there, or NULL: where o->model is. */
+static miras_model *open_model_of(const source *o, const miras_model_desc *given, int own,
+                                  const void *bytes, size_t size) {
   char why[1024] = "";
-  size_t size = 0;
-  void *bytes = own && given->weights ? map_file(o->model, &size) : NULL;
   miras_model_desc d = *given;
   miras_model *m;
   if (o->adapter &&
@@ -495,6 +503,12 @@ static miras_model *open_model(const source *o, const miras_model_desc *given, i
       miras_adapters_load(m, o->adapter, o->model, why, sizeof why) != MIRAS_OK)
     die(1, "--adapter is %s: %s", o->adapter, why);
   return m;
+}
+
+static miras_model *open_model(const source *o, const miras_model_desc *given, int own) {
+  size_t size = 0;
+  void *bytes = own && given->weights ? map_file(o->model, &size) : NULL;
+  return open_model_of(o, given, own, bytes, size);
 }
 
 #ifndef CHAT_NO_ANSWERS

@@ -11,12 +11,18 @@
  *   POST /v1/chat/completions   messages: system (first, or none), then user and assistant in turn;
  *                               content a text, or a list of parts that are text
  *   POST /v1/completions        prompt: a text
- *   GET  /v1/models, /health    the model's name; what has been done
+ *   GET  /v1/models, /health    the names of the model and of adapters; what has been done
  *
  * Fields: max_completion_tokens or max_tokens, temperature, top_p, top_k, min_p,
  * repetition_penalty, seed, stop, stream, stream_options.include_usage. Those that would change the
  * answer and are not served (n, tools, response_format, logprobs, ...) are refused by name, others
  * are passed over.
+ *
+ *     ./openai MODEL --weights q8 --adapter law=FOLDER --adapter fun=FILE
+ *
+ * serves what tune has learned beside the model, several things side by side: the field `model` of
+ * a request is the name of one, or of the model as it is, and any other is refused. Matrices of q8
+ * and q4 are there once for all; others once for each. --adapter without a name is for everyone.
  *
  * One thread works on the model: every round takes all conversations further, a token of each that
  * writes beside pieces of prompts. An answer is of its request alone, to the bit, whoever else is
@@ -62,7 +68,8 @@
 #define CHAT_NO_FOLDERS
 #include "chat.h"
 
-enum { MOST_BODY = 1 << 20, MOST_IGNORED = 64 << 20, MOST_STOPS = 16, CONNECTIONS = 1000 };
+enum { MOST_BODY = 1 << 20, MOST_IGNORED = 64 << 20, MOST_STOPS = 16, CONNECTIONS = 1000,
+       VOICES = 64 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -70,6 +77,7 @@ typedef struct options {
   source from;
   drawing how;
   const char *host;
+  const char *adapters[VOICES];        /* NAME=PATH, or one path alone; NULL behind the last      */
   double port, count, texts, piece, states, bytes;
 } options;
 
@@ -83,7 +91,10 @@ static const option table[] = {
   {"--piece", 'i', &given.piece, 1, 65536, "tokens of prompts that a round reads at most"},
   {"--states", 'i', &given.states, 0, 1e6, "so many are stored, to go on from"},
   {"--states-limit", 'i', &given.bytes, 0, 1e18, "bytes that these may take"},
-  ADAPTER_OPTION(given.from), SOURCE_OPTIONS(given.from),
+  {"--adapter", 'l', given.adapters, 0, VOICES - 1,
+   "what tune has learned beside the model: a file, or a folder in PEFT's form; NAME=PATH, several "
+   "times, for those who ask for the model NAME"},
+  SOURCE_OPTIONS(given.from),
   DRAW_OPTIONS(given.how),
   {NULL, 0, NULL, 0, 0, NULL}};
 
@@ -177,6 +188,7 @@ typedef struct request {
   size_t bytes;                        /* of it that came                                        */
   pthread_mutex_t *lock;
   int chat, streams, counts, socket;   /* counts: usage is streamed                               */
+  int voice;                           /* which of the house's it asks for                        */
   drawing how;
   size_t most;                         /* tokens to write                                         */
   char *stops[MOST_STOPS];
@@ -228,6 +240,7 @@ static int refuse(request *r, unsigned status, const char *param, const char *fo
 /* A state that is stored, behind its tokens. */
 typedef struct kept {
   tokens seen;
+  int voice;
   unsigned char *state;
   unsigned long used;                  /* when, in calls of the store                             */
 } kept;
@@ -238,13 +251,20 @@ typedef struct counts {
   size_t active, together, waiting, states, bytes;
 } counts;
 
+/* The model as it is, or with an adapter. */
+typedef struct voice {
+  char name[256];
+  miras_model *model;
+  miras_server *server;
+} voice;
+
 typedef struct house {
   const options *o;
-  const char *name;                    /* of the model                                            */
-  miras_model *model;
+  voice voices[VOICES];                /* the first is the model as it is                         */
+  int count_of_voices;
+  void *shared;                        /* the file in memory where their matrices are, or NULL    */
   const miras_tokenizer *t;
   const miras_parallel *pool;
-  miras_server *server;
   chat form;
   int has_form;                        /* the model can talk                                      */
   const char *system;
@@ -306,12 +326,14 @@ static void state_free(house *h, unsigned char *state) {
 }
 
 /* Store a state, which is the store's from now on. */
-static void store_keep(house *h, const int32_t *seen, size_t count, unsigned char *state) {
+static void store_keep(house *h, int who, const int32_t *seen, size_t count,
+                       unsigned char *state) {
   kept *k;
   size_t i;
   for (i = 0; i < h->stored; i++) {
     k = &h->store[i];
-    if (k->seen.count != count || memcmp(k->seen.at, seen, count * sizeof *seen) != 0) continue;
+    if (k->voice != who || k->seen.count != count ||
+        memcmp(k->seen.at, seen, count * sizeof *seen) != 0) continue;
     k->used = ++h->used;
     state_free(h, state);
     return;
@@ -327,7 +349,7 @@ static void store_keep(house *h, const int32_t *seen, size_t count, unsigned cha
   memset(k, 0, sizeof *k);
   k->seen.at = (int32_t *)grow(NULL, count, sizeof *seen);
   memcpy(k->seen.at, seen, count * sizeof *seen);
-  k->seen.count = count, k->state = state, k->used = ++h->used;
+  k->seen.count = count, k->voice = who, k->state = state, k->used = ++h->used;
 }
 
 /* The longest stored text that the request goes on from, or NULL. Its last token is read in any
@@ -337,7 +359,8 @@ static kept *store_find(house *h, const request *r) {
   size_t i;
   for (i = 0; i < h->stored; i++) {
     kept *k = &h->store[i];
-    if (k->seen.count >= r->seen.count || (best && k->seen.count <= best->seen.count) ||
+    if (k->voice != r->voice || k->seen.count >= r->seen.count ||
+        (best && k->seen.count <= best->seen.count) ||
         memcmp(k->seen.at, r->seen.at, k->seen.count * sizeof *r->seen.at) != 0) continue;
     best = k;
   }
@@ -352,6 +375,7 @@ static size_t store_fork(const house *h, const request *r) {
   size_t most = 0, i, n;
   for (i = 0; i < h->stored; i++) {
     const tokens *seen = &h->store[i].seen;
+    if (h->store[i].voice != r->voice) continue;
     for (n = 0; n < seen->count && n < r->prompt - 1 && seen->at[n] == r->seen.at[n];) n++;
     if (n > most) most = n;
   }
@@ -371,7 +395,7 @@ static void put_head(const house *h, const request *r, buffer *b) {
       r->chat ? "chatcmpl" : "cmpl", r->number,
       !r->chat ? "text_completion" : r->streams ? "chat.completion.chunk" : "chat.completion",
       r->created);
-  put_text(b, h->name, strlen(h->name), 1);
+  put_text(b, h->voices[r->voice].name, strlen(h->voices[r->voice].name), 1);
   say(b, "\",\"choices\":[");
 }
 
@@ -434,7 +458,7 @@ static void wake(request *r) {
 static void finish(house *h, request *r, int keeps, const char *failed) {
   const unsigned status = r->state ? 500 : 503;
   int gone;
-  if (r->state && keeps && r->read) store_keep(h, r->seen.at, r->read, r->state);
+  if (r->state && keeps && r->read) store_keep(h, r->voice, r->seen.at, r->read, r->state);
   else if (r->state) state_free(h, r->state);
   r->state = NULL;
   pthread_mutex_lock(&h->lock);
@@ -563,25 +587,45 @@ static void keep_prompt(house *h, const request *r) {
   unsigned char *copy = h->most ? state_new(h) : NULL;
   if (!copy) return;
   memcpy(copy, r->state, h->bytes);
-  store_keep(h, r->seen.at, r->read, copy);
+  store_keep(h, r->voice, r->seen.at, r->read, copy);
+}
+
+/* The parts of a round, voice by voice: from first[v] on are those of v. Returns how many. */
+static size_t round_parts(house *h, size_t *first) {
+  size_t left = (size_t)h->o->piece, n = 0, i;
+  int v;
+  for (v = 0; v < h->count_of_voices; v++) {
+    first[v] = n;
+    for (i = 0; i < h->count; i++) {
+      request *r = h->active[i];
+      const size_t before = r->read < r->fork ? r->fork : r->prompt - 1;
+      miras_sequence *p = &h->parts[n];
+      if (r->voice != v) continue;
+      memset(p, 0, sizeof *p);
+      p->state = r->state, p->tokens = r->seen.at + r->read;
+      if (r->read < before) p->count = before - r->read < left ? before - r->read : left;
+      else p->count = p->logit_rows = 1;
+      if (!p->logit_rows) left -= p->count;
+      if (p->count) h->of[n++] = r;
+    }
+  }
+  return n;
 }
 
 /* All conversations go on: a token of each that writes, beside pieces of prompts. */
 static void go_round(house *h) {
-  size_t left = (size_t)h->o->piece, n = 0, i, k, prompts = 0, written = 0;
+  size_t first[VOICES + 1], n, i, k, prompts = 0, written = 0;
+  float *to = h->logits;
   const float *logits = h->logits;
-  for (i = 0; i < h->count; i++) {
-    request *r = h->active[i];
-    const size_t before = r->read < r->fork ? r->fork : r->prompt - 1;
-    miras_sequence *p = &h->parts[n];
-    memset(p, 0, sizeof *p);
-    p->state = r->state, p->tokens = r->seen.at + r->read;
-    if (r->read < before) p->count = before - r->read < left ? before - r->read : left;
-    else p->count = p->logit_rows = 1;
-    if (!p->logit_rows) left -= p->count;
-    if (p->count) h->of[n++] = r;
+  int v, good = 1;
+  n = first[h->count_of_voices] = round_parts(h, first);
+  for (v = 0; v < h->count_of_voices; v++) {
+    const size_t from = first[v], count = first[v + 1] - from;
+    good = good && (!count || miras_server_feed(h->voices[v].server, h->parts + from, count, to) ==
+                                MIRAS_OK);
+    for (i = from; i < first[v + 1]; i++) to += h->parts[i].logit_rows * (size_t)h->vocab;
   }
-  if (miras_server_feed(h->server, h->parts, n, h->logits) != MIRAS_OK) {
+  if (!good) {
     for (i = 0; i < h->count; i++) finish(h, h->active[i], 0, "the model cannot go on");
     h->count = 0;
     return;
@@ -668,6 +712,19 @@ static int read_stops(request *r, const cJSON *stop) {
     r->held.ends[i] = r->stops[i] = join(item->valuestring, "");
   }
   return 1;
+}
+
+/* Whom the request asks for. Without names of adapters anyone may be called what he likes. */
+static int read_voice(const house *h, request *r, const cJSON *body) {
+  const cJSON *item = field(body, "model");
+  int v = 0;
+  if (h->count_of_voices == 1 || !item) return 1;
+  while (v < h->count_of_voices && !(cJSON_IsString(item) &&
+                                     strcmp(item->valuestring, h->voices[v].name) == 0)) v++;
+  r->voice = v;
+  return v < h->count_of_voices ||
+         refuse(r, 404, "model", "there is no model \"%.100s\" here; /v1/models has their names",
+                cJSON_IsString(item) ? item->valuestring : "");
 }
 
 /* How the answer is to be. */
@@ -832,7 +889,8 @@ static int read_request(house *h, request *r) {
     cJSON_Delete(body);
     return refuse(r, 400, NULL, "the body is no object of JSON");
   }
-  good = read_settings(h, r, body) && (r->chat ? read_messages : read_prompt)(h, r, body);
+  good = read_voice(h, r, body) && read_settings(h, r, body) &&
+         (r->chat ? read_messages : read_prompt)(h, r, body);
   cJSON_Delete(body);
   for (i = 0; good && i < r->seen.count; i++)
     if (r->seen.at[i] >= h->vocab)
@@ -950,9 +1008,13 @@ static enum MHD_Result route(house *h, request *r, const char *path, const char 
   if (i == 3) {
     put_health(h, r);
   } else {
-    say(&r->out, "{\"object\":\"list\",\"data\":[{\"id\":\"");
-    put_text(&r->out, h->name, strlen(h->name), 1);
-    say(&r->out, "\",\"object\":\"model\",\"created\":0,\"owned_by\":\"miras\"}]}");
+    say(&r->out, "{\"object\":\"list\",\"data\":[");
+    for (i = 0; i < h->count_of_voices; i++) {
+      say(&r->out, i ? ",{\"id\":\"" : "{\"id\":\"");
+      put_text(&r->out, h->voices[i].name, strlen(h->voices[i].name), 1);
+      say(&r->out, "\",\"object\":\"model\",\"created\":0,\"owned_by\":\"miras\"}");
+    }
+    say(&r->out, "]}");
   }
   return send_out(r, NULL);
 }
@@ -1011,21 +1073,72 @@ static void *room_for(size_t count, size_t each) {
   return p;
 }
 
-/* Open the model and all that works on it. */
+/* The model as a file of ours in memory, from a whole line of the cache on; NULL: there is no
+ * room. What it lies in goes to *block. */
+static const void *as_file(const miras_model *m, void **block, size_t *size) {
+  enum { LINE = 64 };
+  char *at;
+  *size = miras_save_to(m, NULL, 0);
+  at = *size ? (char *)malloc(*size + LINE) : NULL;
+  *block = at;
+  if (at) at += LINE - (uintptr_t)at % LINE;
+  return at && miras_save_to(m, at, *size) == *size ? at : NULL;
+}
+
+/* Open the model as it is, and with each adapter of a name. Short matrices are there once. */
+static void voices_open(house *h, const options *o) {
+  source from = o->from;
+  miras_model_desc asked, d;
+  const miras_model_desc *how;
+  const char *name = strrchr(from.model, '/');
+  const void *file = NULL;
+  size_t size = 0;
+  voice *v = h->voices;
+  int own, i, named = 0, count = 0;
+  while (o->adapters[count]) {
+    const char *at = o->adapters[count++], *equals = strchr(at, '=');
+    if (equals && equals > at && !memchr(at, '/', (size_t)(equals - at))) named++;
+  }
+  if (count > 1 && named < count)
+    die(2, "--adapter is %s, without a name, which must be alone: NAME=PATH for each of several",
+        o->adapters[count - 1]);
+  if (!named) from.adapter = o->adapters[0];
+  snprintf(v->name, sizeof v->name, "%s", name && name[1] ? name + 1 : from.model);
+  own = describe_model(&from, &asked, &d);
+  how = own ? &asked : &d;
+  v->model = open_model(&from, how, own);
+  h->count_of_voices = 1;
+  if (named && how->weights >= MIRAS_WEIGHTS_Q8) file = as_file(v->model, &h->shared, &size);
+  if (file) {
+    miras_close(v->model);
+    v->model = open_model_of(&from, how, 1, file, size);
+  }
+  for (i = 0; i < named; i++) {
+    const char *at = o->adapters[i], *equals = strchr(at, '=');
+    const size_t n = (size_t)(equals - at);
+    int k;
+    v = &h->voices[h->count_of_voices++];
+    if (n >= sizeof v->name) die(2, "--adapter is %s; its name is too long", at);
+    memcpy(v->name, at, n);
+    for (k = 0; k < h->count_of_voices - 1; k++)
+      if (strcmp(h->voices[k].name, v->name) == 0)
+        die(2, "--adapter is %s; there is a %s already", at, v->name);
+    from.adapter = equals + 1;
+    v->model = open_model_of(&from, how, own || file != NULL, file, size);
+  }
+}
+
+/* Open the models and all that works on them. */
 static void house_open(house *h, const options *o) {
   const source *from = &o->from;
-  miras_model_desc asked, d;
   miras_server_desc server = {0, 0, NULL};
   char why[512];
-  int own;
+  int v;
   memset(h, 0, sizeof *h);
   h->o = o;
-  h->name = strrchr(from->model, '/');
-  h->name = h->name && h->name[1] ? h->name + 1 : from->model;
-  own = describe_model(from, &asked, &d);
-  h->model = open_model(from, own ? &asked : &d, own);
-  h->vocab = miras_model_desc_of(h->model)->vocab;
-  h->bytes = miras_model_state_size(h->model);
+  voices_open(h, o);
+  h->vocab = miras_model_desc_of(h->voices->model)->vocab;
+  h->bytes = miras_model_state_size(h->voices->model);
   h->t = vocabulary_of(from);
   if (!h->t && h->vocab != 256)
     die(2, "the model has %d tokens, not bytes: --vocab is needed, or a tokenizer.json in its "
@@ -1041,8 +1154,10 @@ static void house_open(house *h, const options *o) {
     if (!h->pool) die(1, "--threads is %g; so many cannot be started", from->threads);
   }
   server.batch_tokens = 256, server.parallel = h->pool;
-  h->server = miras_server_open(h->model, &server, NULL, why, sizeof why);
-  if (!h->server) die(1, "%s", why);
+  for (v = 0; v < h->count_of_voices; v++) {
+    h->voices[v].server = miras_server_open(h->voices[v].model, &server, NULL, why, sizeof why);
+    if (!h->voices[v].server) die(1, "%s", why);
+  }
   h->room = (size_t)o->texts;
   h->most = o->bytes < (double)h->bytes ? 0 : (size_t)o->states;
   h->active = (request **)room_for(h->room, sizeof *h->active);
@@ -1058,14 +1173,16 @@ static void house_open(house *h, const options *o) {
 }
 
 static void house_close(house *h) {
+  int v;
   while (h->stored) store_drop(h, 0);
   while (h->spares) free(h->spare[--h->spares]);
   free(h->active), free(h->of), free(h->parts), free(h->spare), free(h->logits), free(h->weighed);
   free(h->store), free(h->form.text);
-  miras_close(h->server);
+  for (v = 0; v < h->count_of_voices; v++)
+    miras_close(h->voices[v].server), miras_close(h->voices[v].model);
   miras_pool_close(h->pool);
   miras_tokenizer_close((miras_tokenizer *)h->t);
-  miras_close(h->model);
+  free(h->shared);
   pthread_mutex_destroy(&h->lock);
   pthread_cond_destroy(&h->work);
 }

@@ -19,11 +19,11 @@
  * one, which tells what the model loses elsewhere. --memory is a bound on the
  * model and the training together: to stay within it fewer texts of a step are worked on at a time,
  * then layers keep their input alone and are computed again on the way back (--recompute), then
- * --context is made smaller; what does not fit then is refused. Adapters of a folder are written in PEFT's form into the folder --out,
- * which Hugging Face's peft loads; anything else as one small file. With --checkpoint a run that
- * was ended goes on where it stood, to the bit; that file has the model in it. The same options and
- * --seed give the same bits for any number of threads. Exit status: 0 done, 1 a file or a model
- * failed, 2 wrong arguments. */
+ * --context is made smaller; what does not fit then is refused. Adapters of a folder are written in
+ * PEFT's form into the folder --out, which Hugging Face's peft loads; anything else as one small
+ * file. With --checkpoint a run that was ended goes on where it stood, to the bit; that file has
+ * the model in it. The same options and --seed give the same bits for any number of threads. Exit
+ * status: 0 done, 1 a file or a model failed, 2 wrong arguments. */
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS

@@ -8,7 +8,9 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -322,6 +324,69 @@ def check_refusals(server):
     same(server.send('HEAD', '/health'), (200, b''), 'HEAD')
 
 
+def write_adapter(path, seed):
+    """A file of views with adapters of rank 2 beside the model's queries and values."""
+    with open('byte.safetensors', 'rb') as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), 'little')))
+    draw, entries, data = random.Random(seed), {}, b''
+    for name, tensor in header.items():
+        if not name.endswith(('.q.weight', '.v.weight')):
+            continue
+        rows, cols = tensor['shape']
+        for part, shape in (('a', [rows, 2]), ('b', [2, cols])):
+            count = shape[0] * shape[1]
+            entries['%s.adapter_%s' % (name, part)] = {
+                'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + 4 * count]}
+            data += struct.pack('<%df' % count, *(draw.gauss(0, 0.3) for _ in range(count)))
+    entries['__metadata__'] = {'format': 'miras-views', 'adapter.rank': '2', 'adapter.scale': '4',
+                               'adapters': '*.q.weight,*.v.weight'}
+    head = json.dumps(entries).encode()
+    with open(path, 'wb') as file:
+        file.write(len(head).to_bytes(8, 'little') + head + data)
+
+
+def voices():
+    """Several adapters in one server, by the field model: each says what run says with it."""
+    write_adapter('one', 1)
+    write_adapter('two', 2)
+    names = {'byte.safetensors': [], 'a': ['--adapter', 'one'], 'b': ['--adapter', 'two']}
+    for more in ([], ['--weights', 'q8'], ['--threads', '2', '--weights', 'q4']):
+        want = {name: run(['--prompt', 'The word', '--tokens', '40', '--seed', '3', *more, *each])
+                for name, each in names.items()}
+        check(len(set(want.values())) == 3, 'adapters change nothing:', want)
+        with serve('--adapter', 'a=one', '--adapter', 'b=two', *more) as server:
+            got = {}
+
+            def ask(name):
+                got[name] = server.ask('/v1/completions', prompt='The word', max_tokens=40, seed=3,
+                                       **({'model': name} if name else {}))
+            for _ in range(2):                      # and from what is stored
+                threads = [threading.Thread(target=ask, args=(name,)) for name in [*names, '']]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                for name in [*names, '']:
+                    told = name or 'byte.safetensors'
+                    same(got[name]['choices'][0]['text'], want[told], name)
+                    same(got[name]['model'], told, 'the model that answered')
+            models = json.loads(server.send('GET', '/v1/models')[1])
+            same([m['id'] for m in models['data']], list(names), 'the models with adapters')
+            refused(server, 'POST', '/v1/completions', {'prompt': 'x', 'model': 'c'}, 404, 'model')
+            refused(server, 'POST', '/v1/completions', {'prompt': 'x', 'model': 1}, 404, 'model')
+    with serve('--adapter', 'one') as server:
+        answer = server.ask('/v1/completions', prompt='The word', max_tokens=40, seed=3, model='x')
+        same(answer['choices'][0]['text'],
+             run(['--prompt', 'The word', '--tokens', '40', '--seed', '3', '--adapter', 'one']),
+             'an adapter for everyone')
+    for wrong, says in ((['a=one', 'two'], 'without a name'), (['a=one', 'a=two'], 'already'),
+                        (['a=none'], 'none')):
+        options = [x for path in wrong for x in ('--adapter', path)]
+        got = subprocess.run([OPENAI, 'byte.safetensors', '--port', '0', *options],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        check(got.returncode in (1, 2) and says in got.stderr.decode(), options, got)
+
+
 def main():
     learn = ('User: one two\n\nAssistant: na\u00efve \u20ac 5, \U0001f600 and a word of it.\n\n'
              'The word is one.\nA word is two.\n') * 60
@@ -364,6 +429,7 @@ def main():
         check(wait_for(lambda: server.health()['active'] == 2), 'two texts without an end')
     for s in sockets:
         s.close()
+    voices()
     for options, status, words in (([], 2, 'a model is needed'), (['none'], 1, 'no such file'),
                                    (['byte.safetensors', '--host', 'x'], 2, 'must be an address'),
                                    (['byte.safetensors', '--prot', '1'], 2, 'is it --port?'),
