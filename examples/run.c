@@ -14,6 +14,8 @@
  *                                                   fifth of the time
  *     ./run FOLDER --adapt 2 --chat                 the head learns from what it reads
  *     ./run FOLDER --adapter mine --merge NEW       a folder with what tune has learned in it
+ *     ./run FILE.gguf --adapter mine --merge NEW.safetensors   the same in a file of miras.h, of
+ *                                                   any model, and with --state mine.state
  *     ./run --help                                  every option
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
@@ -160,7 +162,8 @@ static const option table[] = {
   {"--save", 's', &given.save, 0, 0,
    "write the model, its matrices as --weights says, as a file of miras.h, which opens faster"},
   {"--merge", 's', &given.merge, 0, 0,
-   "write MODEL's folder again, into this one, with --adapter in its weights, and no more"},
+   "write MODEL's folder again, into this one, with --adapter in its weights, and no more; or a "
+   "file of miras.h, *.safetensors, of any MODEL, with what is tune's in --adapter or --state"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
 static void print_help(void) {
@@ -170,6 +173,35 @@ static void print_help(void) {
        "file of lm.\n"
        "PyTorch's .bin and .pth become such files by examples/to_safetensors.py.\n");
   print_options(table);
+}
+
+/* Is a file of miras.h to be written, and not a folder? */
+static int merges_to_file(const options *o) {
+  const size_t n = strlen(o->merge);
+  return n > 12 && strcmp(o->merge + n - 12, ".safetensors") == 0;
+}
+
+static void check_merge(const options *o) {
+  const int file = merges_to_file(o);
+  if (o->ids || o->prompt || o->file || o->chat || o->score || o->info || o->save || o->cache ||
+      o->save_state || o->adapt > 0)
+    die(2, "--merge writes a model, and no more: options of texts and --save are not for it");
+  if (o->state && !is_views(o->state))
+    die(2, "--merge is of what tune has written; --state is %s, the state of a text", o->state);
+  if (file && !o->from.adapter && !o->state)
+    die(2, "--merge needs an --adapter, or a --state of tune's");
+  if (file) return;
+  if (o->state)
+    die(2, "--merge is %s, a folder: no family has a place there for what memories begin with; it "
+           "must be a file, *.safetensors", o->merge);
+  if (!o->from.adapter || !miras_peft_is(o->from.adapter))
+    die(2, "--merge needs an --adapter, a folder in PEFT's form, or to be a file, *.safetensors");
+  if (o->from.weights)
+    die(2, "--merge writes a folder, in the types that it has: --weights is for a file, "
+           "*.safetensors");
+  if (can_be_read(o->from.model))
+    die(2, "--merge needs a folder as a model, as Hugging Face has them, or to be a file, "
+           "*.safetensors; %s is a file", o->from.model);
 }
 
 /* Options that leave each other nothing to do. */
@@ -188,15 +220,7 @@ static void check_options(const options *o) {
   if (o->score && (o->cache || o->save_state))
     die(2, "--score reads its prompt whole, and leaves no state: it has no use for %s",
         o->cache ? "--cache" : "--save-state");
-  if (o->merge && !(o->from.adapter && miras_peft_is(o->from.adapter)))
-    die(2, "--merge needs an --adapter, a folder in PEFT's form");
-  if (o->merge && (o->ids || o->prompt || o->file || o->chat || o->score || o->info || o->save ||
-                   o->cache || o->state || o->save_state || o->adapt > 0 || o->from.weights))
-    die(2, "--merge writes a folder, in the types that it has, and no more: beside "
-           "--adapter no option is for it");
-  if (o->merge && can_be_read(o->from.model))
-    die(2, "--merge needs a folder as a model, as Hugging Face has them; %s is a file",
-        o->from.model);
+  if (o->merge) check_merge(o);
   if (o->adapt > 0 && o->save)
     die(2, "--save writes a model, and what --adapt learns is a text's: --save-state writes it");
 #ifndef MIRAS_PTHREADS
@@ -331,12 +355,13 @@ static void try_output(const output *out) {
 
 /* No output takes the place of an input, or of another output. */
 static void check_outputs(const options *o) {
-  output out[3];
+  output out[4];
   int i, k;
   out[0].option = "--save", out[0].path = o->save;
   out[1].option = "--save-state", out[1].path = o->save_state;
   out[2].option = "--cache", out[2].path = o->cache;
-  for (i = 0; i < 3; i++) {
+  out[3].option = "--merge", out[3].path = o->merge && merges_to_file(o) ? o->merge : NULL;
+  for (i = 0; i < 4; i++) {
     if (!out[i].path) continue;
     each_file(o->from.model, not_input, &out[i]);
     if (o->from.vocab) not_input(&out[i], o->from.vocab);
@@ -409,6 +434,42 @@ static void say_info(const options *o, miras_model_desc *d) {
   }
   printf("parameters %.0f\nbytes %.0f\n", (double)parameters,
          (double)miras_model_size(d, NULL, 0));
+}
+
+/* The numbers of a model as those of one without adapters, to whose matrices these have been added
+ * before. */
+static void copy_views(miras_model *to, const miras_model *m) {
+  int i, count;
+  const miras_view *v = miras_model_views(to, &count);
+  for (i = 0; i < count; i++) {
+    const size_t rows = v[i].rank > 1 ? (size_t)v[i].shape[0] : 1, cols = v[i].count / rows;
+    float *x = (float *)grow(NULL, v[i].count, sizeof *x);
+    if (miras_model_view_read(m, miras_model_view(m, v[i].name), 0, rows, 0, cols, x) != MIRAS_OK ||
+        miras_model_view_write(to, &v[i], 0, rows, 0, cols, x) != MIRAS_OK)
+      die(1, "--merge cannot copy %s", v[i].name);
+    free(x);
+  }
+}
+
+/* A file of the model with what was tuned in it. */
+static void merge_file(const options *o) {
+  miras_model_desc asked, d;
+  const int own = describe_model(&o->from, &asked, &d);
+  miras_model *m = open_model_of(&o->from, own ? &asked : &d, own, NULL, 0), *bare = m;
+  char why[512] = "";
+  d = *miras_model_desc_of(m);
+  if (d.adapter.rank) {
+    if (miras_model_merge(m) != MIRAS_OK) die(1, "--merge: %s has no adapters", o->from.model);
+    memset(&d.adapter, 0, sizeof d.adapter);
+    memset(d.adapters, 0, sizeof d.adapters);
+    bare = miras_model_open(&d, NULL, why, sizeof why);
+    if (!bare) die(1, "--merge: %s", why);
+    copy_views(bare, m);
+    miras_close(m);
+  }
+  if (miras_save(bare, o->merge) != MIRAS_OK)
+    die(1, "--merge is %s, which cannot be written", o->merge);
+  miras_close(bare);
 }
 
 /* A folder of the model with what was tuned in it. */
@@ -771,7 +832,8 @@ int main(int argc, char **argv) {
     o->from.adapter = o->state, o->state = NULL;
   }
   if (o->merge) {
-    merge_folder(o);
+    if (merges_to_file(o)) merge_file(o);
+    else merge_folder(o);
     return 0;
   }
   own = describe_model(&o->from, &asked, &d);

@@ -83,8 +83,26 @@ less "$with" "$(score both --vocab vocab) + 1e-5" 'merged'
   say "$(ls -l both)"
 "$run" "$models/llama" --adapter mine --merge both >log 2>&1; expect 1 'a model is there already' $?
 "$run" "$models/llama" --adapter mine.safetensors --merge no >log 2>&1; expect 2 'in PEFT' $?
-"$run" "$models/llama" --adapter mine --merge no --weights q8 >log 2>&1; expect 2 'no more' $?
+"$run" "$models/llama" --adapter mine --merge no --weights q8 >log 2>&1
+expect 2 'in the types' $?
+"$run" "$models/llama" --adapter mine --merge no --prompt the >log 2>&1; expect 2 'no more' $?
 "$run" "$models/llama/model.safetensors" --adapter mine --merge no >log 2>&1; expect 2 'a file' $?
+
+# The same in a file of miras.h, of a folder, of a file of miras.h and of short weights.
+"$run" "$models/llama" --adapter mine --merge both.safetensors >log 2>&1; expect 0 '' $?
+for file in both.safetensors both; do score $file --vocab vocab >score.$file; done
+less "$(cat score.both.safetensors)" "$(cat score.both) + 1e-5" 'merged into a file'
+less "$(cat score.both)" "$(cat score.both.safetensors) + 1e-5" 'merged into a file'
+grep -q adapter_a both.safetensors && say 'adapters are left'
+"$run" "$models/llama" --weights q8 --save q8.safetensors >log 2>&1 || say "$(cat log)"
+"$run" q8.safetensors --adapter mine.safetensors --merge q8both.safetensors >log 2>&1
+expect 0 '' $?
+less "$(score q8both.safetensors --vocab vocab)" "$with + 0.1" 'merged, q8'
+"$run" "$models/llama" --adapter mine --weights q8 --merge q8two.safetensors >log 2>&1
+same q8both.safetensors q8two.safetensors 'merged in q8'
+"$run" "$models/llama" --merge no.safetensors >log 2>&1; expect 2 "a --state of tune's" $?
+"$run" q8.safetensors --adapter mine.safetensors --merge q8.safetensors >log 2>&1
+expect 2 '' $?
 "$run" "$models/mamba2" --adapter mine --merge no >log 2>&1; expect 1 'has no weight for it' $?
 [ "$(ls no)" = '' ] || say "left behind: $(ls no)"
 
@@ -93,7 +111,12 @@ for name in gated_deltanet mamba2 rwkv7; do
   before=$(score "$models/$name" --vocab vocab --weights q8)
   "$tune" "$models/$name" text $usual --weights q8 --state --rate 0.05 --out state >log 2>&1 ||
     say "$(cat log)"
-  less "$(score "$models/$name" --vocab vocab --weights q8 --state state)" "$before" "$name"
+  after=$(score "$models/$name" --vocab vocab --weights q8 --state state)
+  less "$after" "$before" "$name"
+  "$run" "$models/$name" --weights q8 --state state --merge "$name.safetensors" >log 2>&1
+  expect 0 '' $?
+  [ "$(score "$name.safetensors" --vocab vocab)" = "$after" ] || say "$name, merged: $(cat log)"
+  "$run" "$models/$name" --state state --merge no >log 2>&1; expect 2 'no family has a place' $?
 done
 
 # Talks: of a model whose template is named; answers alone are learned.
