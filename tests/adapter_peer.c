@@ -1,9 +1,9 @@
 /* adapter_peer.c: what adapter_peers.py compares with peft and transformers.
  *   adapter_peer FOLDER ADAPTER WEIGHTS OUT TOKEN..   opens the folder's model, held as WEIGHTS (a
  *     number of miras_weights), with the adapter; writes the logits of each token, and the mean
- *     loss of each next one, as floats to OUT.f32, the adapter again to OUT.peft, to OUT.merged the
- *     model with it, and to OUT.grads that adapter with gradients in the places of its numbers. The
- *     folders are there. */
+ *     loss of each next one, as floats to OUT.f32, gradients of what memories begin with, layer by
+ *     layer, to OUT.states, the adapter again to OUT.peft, to OUT.merged the model with it, and to
+ *     OUT.grads that adapter with gradients in the places of its numbers. The folders are there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,9 @@ int main(int argc, char **argv) {
   need(m != NULL, "open");
   need(!miras_adapters_load(m, argv[2], argv[1], why, sizeof why), "load");
   memset(&of, 0, sizeof of), memset(&x, 0, sizeof x);
-  of.context = n, of.only = "*.adapter_*";
+  v = miras_model_views(m, &count);
+  for (i = 0; i < count && !strstr(v[i].name, "memory.init");) i++;
+  of.context = n, of.only = i < count ? "*.adapter_*,*memory.init" : "*.adapter_*";
   t = miras_trainer_open(m, &of, NULL, why, sizeof why);
   need(t != NULL, "trainer");
   outs = miras_model_row(m)->outputs;
@@ -60,10 +62,16 @@ int main(int argc, char **argv) {
   need(!miras_peft_merge(argv[2], argv[1], path, why, sizeof why), "merge");
   snprintf(path, sizeof path, "%s.peft", argv[4]);
   need(!miras_peft_save(m, path, argv[1], why, sizeof why), "save");
-  v = miras_model_views(m, &count);
+  snprintf(path, sizeof path, "%s.states", argv[4]);
+  f = fopen(path, "wb");
+  for (i = 0; f && i < count; i++) {
+    const float *g = strstr(v[i].name, "memory.init") ? miras_trainer_grad(t, &v[i]) : NULL;
+    if (g) need(fwrite(g, sizeof *g, v[i].count, f) == v[i].count, "write");
+  }
+  need(f && !fclose(f), "write");
   for (i = 0; i < count; i++) {
     const float *g = miras_trainer_grad(t, &v[i]);
-    if (g) need(!miras_model_view_write(m, &v[i], 0, (size_t)v[i].shape[0], 0,
+    if (g && strstr(v[i].name, ".adapter_")) need(!miras_model_view_write(m, &v[i], 0, (size_t)v[i].shape[0], 0,
                                         v[i].count / (size_t)v[i].shape[0], g), "write");
   }
   snprintf(path, sizeof path, "%s.grads", argv[4]);
