@@ -71,8 +71,9 @@ int main(int argc, char **argv) {
   need(f && !fclose(f), "write");
   for (i = 0; i < count; i++) {
     const float *g = miras_trainer_grad(t, &v[i]);
-    if (g && strstr(v[i].name, ".adapter_")) need(!miras_model_view_write(m, &v[i], 0, (size_t)v[i].shape[0], 0,
-                                        v[i].count / (size_t)v[i].shape[0], g), "write");
+    if (!g || !strstr(v[i].name, ".adapter_")) continue;
+    need(!miras_model_view_write(m, &v[i], 0, (size_t)v[i].shape[0], 0,
+                                 v[i].count / (size_t)v[i].shape[0], g), "write");
   }
   snprintf(path, sizeof path, "%s.grads", argv[4]);
   need(!miras_peft_save(m, path, argv[1], why, sizeof why), "save");

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""adapter_peers.py PROGRAM: adapters beside peft and transformers, or for RWKV-7 tests/rwkv7.py, with
-the random weights of tests/data/checkpoints; PROGRAM is tests/adapter_peer.c. Logits with an adapter that peft has
-written, gradients of its A and B over bases in float, bf16 and q8 (which torch holds as floats of
-the same numbers), peft's own logits with what is written back, and those of transformers with the
-folder into which it was merged. Of RWKV-7 also gradients of what memories begin with.
+"""adapter_peers.py PROGRAM: adapters beside peft and transformers, or for RWKV-7 tests/rwkv7.py,
+with the random weights of tests/data/checkpoints; PROGRAM is tests/adapter_peer.c. Logits with an
+adapter that peft has written, gradients of its A and B over bases in float, bf16 and q8 (which
+torch holds as floats of the same numbers), peft's own logits with what is written back, and those
+of transformers with the folder into which it was merged. Of RWKV-7 also gradients of what memories
+begin with.
     pip install torch transformers peft safetensors numpy
     cc -O2 tests/adapter_peer.c -o adapter_peer -lm && python3 tests/adapter_peers.py ./adapter_peer
 """

@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, NoReturn, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, NamedTuple, NoReturn, Optional, Tuple, Type
 
 import numpy as np
 import numpy.typing as npt
 
-from ._core import (Buffer, Error, Floats, Path, Refused, Running, Shape, Value, about, check,
-                    field_names, field_text, field_value, fit, needed, numbers, path_of,
-                    pointer, pool_of, preset_of, sentence, set_fields, text, whole, without, words)
+from ._core import (Buffer, Bytes, Error, Floats, Held, Path, Refused, Running, Shape, Value, about,
+                    check, field_names, field_text, field_value, fit, needed, numbers, path_of,
+                    pointer, pool_of, preset_of, sentence, set_fields, text, whole, window,
+                    without, words)
 from ._miras import ffi, lib
 
 
@@ -300,6 +301,25 @@ class Memory(Running):
         self._ask_why("set", whole("sequence", sequence), whole("head", head),
                       words("a part", name), pointer(name, part))
 
+    # ---- states as sums ----
+
+    def _snapshot(self, name: str, state: Bytes) -> Any:
+        pointer(name, state, "unsigned char")
+        fit(name, state, self.state.shape)
+        return ffi.from_buffer("unsigned char[]", state.copy())
+
+    def merge(self, start: Bytes, other: Bytes) -> None:
+        """Hold what a memory does that went on from start, took all that this one has learned
+        since, then all that the one with the state other has. Both are copies of `state`. Of
+        memories whose state is a sum of what was written; others are refused, and
+        `Ledger.append` writes their pairs again."""
+        self._ask_why("merge", self._snapshot("start", start), self._snapshot("other", other))
+
+    def difference(self, start: Bytes) -> None:
+        """Hold what a memory does that began anew and took what this one has learned since start, a
+        copy of `state`; of the same memories as merge."""
+        self._ask_why("difference", self._snapshot("start", start))
+
     # ---- files and copies ----
 
     @classmethod
@@ -335,6 +355,117 @@ class Memory(Running):
     def __reduce__(self) -> Tuple[Callable[..., Memory], Tuple[Any, ...]]:
         return _again, (type(self), self.to_bytes(), self._name,
                         dict(seed=self._d.seed, limit=self._d.limit, threads=self._threads))
+
+
+class Entry(NamedTuple):
+    """A write in a ledger: its number among all writes of that, what `Ledger.write` was told, the
+    pair, and the surprise."""
+
+    number: int
+    when: int
+    key: Floats
+    value: Floats
+    surprise: float
+
+
+class Ledger(Held):
+    """The last `writes` writes of a memory, and the state before them: what was learned can be
+    shown, explained, forgotten to the bit, and written into another memory. ledger[i] is an
+    `Entry`, the oldest first. Writes that are to be in it go through it; once something else has
+    changed the memory, `holds` is False and its calls are refused."""
+
+    _kind = "ledger"
+
+    def __init__(self, memory: Memory, writes: int) -> None:
+        if not isinstance(memory, Memory):
+            raise TypeError(f"memory is of type {type(memory).__name__}; it must be a "
+                            "miras.Memory")
+        why = sentence()
+        self.memory, self._name = memory, f"of {memory._name}"
+        with memory._lock:
+            self._hold(lib.miras_ledger_open(memory._c, whole("writes", writes), ffi.NULL, why,
+                                             len(why)), why)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a ledger is of one memory; it cannot be copied or pickled")
+
+    def _shape(self) -> str:
+        return f"{len(self)} writes"
+
+    def _call(self, verb: str, *arguments: Any) -> None:
+        with self.memory._lock:
+            super()._call(verb, *arguments)
+
+    def _ask_why(self, verb: str, *arguments: Any) -> None:
+        with self.memory._lock:
+            super()._ask_why(verb, *arguments)
+
+    def write(self, key: npt.ArrayLike, value: npt.ArrayLike, when: int = 0) -> float:
+        """`Memory.write`, which is also written down; when is yours."""
+        of, surprise = self.memory, ffi.new("float *")
+        k = of._row("key", key, of._asks["key"])[0]
+        v = of._row("value", value, of._asks["value"])[0]
+        self._call("write", k, v, whole("when", when, "uint64_t"), surprise)
+        return float(surprise[0])
+
+    def __len__(self) -> int:
+        return int(lib.miras_ledger_count(self._c))
+
+    def __getitem__(self, i: int) -> Entry:
+        of, e = self.memory, ffi.new("miras_ledger_entry *")
+        if not 0 <= i < len(self):
+            raise IndexError(f"there are {len(self)} writes, and no {i}")
+        self._call("get", i, e)
+        pair = [np.array(window(self, at, without((of.batch, of.heads) + of._asks[name],
+                                                  of._ones(1))))
+                for name, at in (("key", e.key), ("value", e.value))]
+        return Entry(int(e.number), int(e.when), pair[0], pair[1], float(e.surprise))
+
+    @property
+    def holds(self) -> bool:
+        """Is the memory's state, bit for bit, what these writes make of the one before them?"""
+        with self.memory._lock:
+            return bool(lib.miras_ledger_holds(self._c))
+
+    def explain(self, query: npt.ArrayLike) -> Tuple[Floats, Floats]:
+        """Why does the memory say this? Its answer is rest, what was known before, + the sum over
+        writes of weights [len(ledger), batch, heads, inner_steps] times the values written. Of
+        memories whose answer is linear in these; others are refused."""
+        of = self.memory
+        q, left, _ = of._row("query", query, (of.key_dim,))
+        steps = int(of._d.inner_steps)
+        weights, w = _room(None, (len(self), of.batch, of.heads, steps))
+        rest, r = _room(None, without((of.batch, of.heads, of.value_dim), left))
+        self._ask_why("explain", q, w, r)
+        return weights, rest
+
+    def _gone(self, gone: Iterable[int]) -> Any:
+        marks = ffi.new("unsigned char[]", len(self) + 1)
+        for i in gone:
+            if not 0 <= whole("gone", i) < len(self):
+                raise IndexError(f"there are {len(self)} writes, and no {i}")
+            marks[i] = 1
+        return marks
+
+    def without(self, gone: Iterable[int], query: npt.ArrayLike) -> Floats:
+        """The answer that the memory would give had the writes of these places never been; it stays
+        as it is."""
+        of = self.memory
+        q, left, _ = of._row("query", query, (of.key_dim,))
+        out, o = _room(None, without((of.batch, of.heads, of.value_dim), left))
+        self._call("without", self._gone(gone), q, o)
+        return out
+
+    def forget(self, gone: Iterable[int]) -> None:
+        """Forget the writes of these places: the memory has the state, bit for bit, that it would
+        have had without them."""
+        self._call("forget", self._gone(gone))
+
+    def append(self, other: Ledger) -> None:
+        """Write what another ledger holds, of a memory with the same sizes."""
+        if not isinstance(other, Ledger):
+            raise TypeError(f"other is of type {type(other).__name__}; it must be a miras.Ledger")
+        self._call("append", other._c)
 
 
 def _again(kind: Type[Memory], data: bytes, name: str, made: Dict[str, int]) -> Memory:

@@ -224,6 +224,11 @@ class Model(Held):
             self._only = only
         return int(count)
 
+    def merge(self) -> None:
+        """What adapters add becomes part of the matrices that they are beside."""
+        with instead("adapter.rank is 0: the model has no adapters"):
+            self._call("merge")
+
     def standardize(self, vectors: Floats) -> None:
         """Take rows [rows, vectors] into the means and deviations of inputs "standardized"."""
         x, (rows,) = rows_of("vectors", vectors, (-1,), self.row["vectors"])
@@ -263,13 +268,18 @@ def _model_of(model: Any) -> Any:
 class Trainer(Held):
     """What trains a model: Trainer(model, batch=32, context=64). batch and context: the most
     sequences, and rows of each, of a step; carried: running texts whose states go on from step to
-    step, 0: none; limit: most bytes that it may take, 0: any; threads change no bit."""
+    step, 0: none; limit: most bytes that it may take, 0: any; only: patterns of what it moves, as
+    "*.adapter_*" or "*memory.init", for which alone there are gradients; recompute: so many layers
+    are computed again by backward, to take less memory. threads and recompute change no bit."""
 
     _kind = "trainer"
 
     def __init__(self, model: Model, *, batch: int = 1, context: int, carried: int = 0,
-                 limit: int = 0, threads: int = 1) -> None:
+                 limit: int = 0, threads: int = 1, only: Optional[str] = None,
+                 recompute: int = 0) -> None:
         d, why = ffi.new("miras_trainer_desc *"), sentence()
+        patterns = ffi.NULL if only is None else ffi.new("char[]", words("only", only))
+        d.only, d.recompute = patterns, whole("recompute", recompute)
         d.batch, d.context = whole("batch", batch), whole("context", context)
         d.carried, d.limit = whole("carried", carried), whole("limit", limit, "size_t")
         self._pool = d.parallel = pool_of(threads)
@@ -278,7 +288,8 @@ class Trainer(Held):
         self._last: Shape = (0, 0)
         self.batch, self.context = max(d.batch, 1), int(d.context)
         self._given = {"batch": self.batch, "context": self.context, "carried": int(d.carried),
-                       "limit": int(d.limit), "threads": threads}
+                       "limit": int(d.limit), "threads": threads, "only": only,
+                       "recompute": int(d.recompute)}
 
     def __reduce__(self) -> Tuple[Callable[..., Trainer], Tuple[Any, ...]]:
         grads = self.grads.copy() if self.grads.any() else None
@@ -357,9 +368,32 @@ class Trainer(Held):
 
     @property
     def grads(self) -> Floats:
-        """The gradients, in the layout of the model's params, onto the library's memory."""
-        block: Floats = window(self, lib.miras_trainer_grads(self._c), self.model.params.shape)
+        """The gradients, onto the library's memory: in the layout of the model's params or, of a
+        trainer that does not move all, of what it moves, view by view (`grad`)."""
+        first, found = lib.miras_trainer_grads(self._c), []
+        views = self._views()
+        for view in views:
+            at = lib.miras_trainer_grad(self._c, view)
+            if at != ffi.NULL:
+                found.append(at - first + view.count)
+        shape = self.model.params.shape if len(found) == len(views) else (max(found),)
+        block: Floats = window(self, first, shape)
         return block
+
+    def _views(self) -> List[Any]:
+        count = ffi.new("int *")
+        first = lib.miras_model_views(self.model._c, count)
+        return [first + i for i in range(count[0])]
+
+    def grad(self, name: str) -> Optional[Floats]:
+        """The gradient of the view of that name, onto the library's memory; None if this trainer
+        does not move it."""
+        view = lib.miras_model_view(self.model._c, words("a view", name))
+        if view == ffi.NULL:
+            raise Refused(f"there is no view {name}")
+        at = lib.miras_trainer_grad(self._c, view)
+        shape = tuple(view.shape[0:view.rank])
+        return None if at == ffi.NULL else window(self, at, shape)
 
     @property
     def steps(self) -> int:
@@ -368,7 +402,7 @@ class Trainer(Held):
 
 
 def _trainer_again(kind: Type[Trainer], model: Model, data: bytes, grads: Optional[Floats],
-                   given: Dict[str, int]) -> Trainer:
+                   given: Dict[str, Any]) -> Trainer:
     """What was copied or pickled."""
     self = kind(model, **given)
     self._load_from(data)

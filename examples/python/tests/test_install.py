@@ -34,7 +34,7 @@ def test_files():
 
 OBJECTS = ("memory", "model", "trainer", "session")
 KINDS = {"Held": OBJECTS, "Running": ("memory", "session"),
-         **{kind.capitalize(): (kind,) for kind in OBJECTS}}
+         **{kind.capitalize(): (kind,) for kind in OBJECTS + ("ledger",)}}
 
 
 def reached():

@@ -530,3 +530,72 @@ def test_threads_go_on_meanwhile():
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(m.state, want)     # one after the other
+
+
+def test_ledgers():
+    r = np.random.default_rng(5)
+    memory = miras.Memory("deltanet-memory", key_dim=6, value_dim=3, heads=2)
+    ledger, start = miras.Ledger(memory, 10), memory.state.copy()
+    pairs = [(r.standard_normal((2, 6)), r.standard_normal((2, 3))) for _ in range(5)]
+    surprises = [ledger.write(k, v, 10 * i) for i, (k, v) in enumerate(pairs)]
+    assert len(ledger) == 5 and ledger.holds and "5 writes" in repr(ledger)
+    for i, entry in enumerate(ledger):
+        assert (entry.number, entry.when, entry.surprise) == (i, 10 * i, surprises[i])
+        assert np.allclose(entry.key, pairs[i][0]) and np.allclose(entry.value, pairs[i][1])
+    query = r.standard_normal((2, 6))
+    weights, rest = ledger.explain(query)
+    assert weights.shape == (5, 1, 2, 1) and rest.shape == (2, 3)
+    said = rest + sum(w[0] * np.float32(v) for w, (_, v) in zip(weights, pairs))
+    assert np.allclose(said, memory.read(query), atol=1e-5)
+    other = memory.fork()
+    other.state[:] = start
+    for i in (0, 2, 3):
+        other.write(*pairs[i])
+    assert (ledger.without([1, 4], query) == other.read(query)).all()
+    ledger.forget([1, 4])
+    assert (memory.state == other.state).all() and len(ledger) == 3
+    both = miras.Ledger(other, 10)
+    both.append(ledger)
+    assert len(both) == 3 and not (memory.state == other.state).all()
+    memory.write(*pairs[0])
+    assert not ledger.holds
+    with pytest.raises(miras.Error):
+        ledger.forget([0])
+    with pytest.raises(IndexError, match="no 9"):
+        ledger.forget([9])
+    with pytest.raises(IndexError):
+        ledger[3]
+    with pytest.raises(TypeError, match="ledger"):
+        pickle.dumps(ledger)
+    with pytest.raises(TypeError, match="miras.Ledger"):
+        both.append(memory)
+    with pytest.raises(TypeError, match="miras.Memory"):
+        miras.Ledger(start, 3)
+    with pytest.raises(miras.Refused, match="writes"):
+        miras.Ledger(memory, 0)
+
+
+def test_states_are_sums():
+    r = np.random.default_rng(6)
+    a = miras.Memory("linear-attention", key_dim=5, value_dim=4)
+    pairs = [(r.standard_normal(5), r.standard_normal(4)) for _ in range(4)]
+    a.write(*pairs[0])
+    start, b, both = a.state.copy(), a.fork(), a.fork()
+    for memory, some in (a, [1]), (b, [2, 3]), (both, [1, 2, 3]):
+        for i in some:
+            memory.write(*pairs[i])
+    query = r.standard_normal(5)
+    alone = a.fork()
+    a.merge(start, b.state)
+    assert np.allclose(a.read(query), both.read(query), atol=1e-5)
+    alone.difference(start)
+    new = miras.Memory("linear-attention", key_dim=5, value_dim=4)
+    new.write(*pairs[1])
+    assert np.allclose(alone.read(query), new.read(query), atol=1e-5)
+    with pytest.raises(ValueError, match="start"):
+        a.merge(start[1:], b.state)
+    with pytest.raises(TypeError):
+        a.difference([0])
+    with pytest.raises(miras.Refused):
+        m = miras.Memory("titans", key_dim=5)
+        m.difference(m.state.copy())

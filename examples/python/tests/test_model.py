@@ -86,6 +86,40 @@ def test_training_goes_on_from_a_file(tmp_path):
         m.train_only("none*")
 
 
+def test_what_moves_and_what_is_computed_again():
+    r = np.random.default_rng(3)
+    tokens = r.integers(0, 256, (2, 17)).astype(np.int32)
+    x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
+    grads = []
+    for recompute, threads in (0, 1), (2, 1), (4, 2):
+        model = miras.Model("gated-deltanet", layers=4, vocab=256, width=32, heads=2,
+                            adapter__rank=2, adapters="*.q.weight")
+        trainer = miras.Trainer(model, batch=2, context=16, only="*.adapter_*,*memory.init",
+                                recompute=recompute, threads=threads)
+        trainer.loss(x, y)
+        trainer.backward()
+        assert trainer.grad("embed.weight") is None
+        b = trainer.grad("blocks.0.q.weight.adapter_b")
+        assert b.shape == model.views["blocks.0.q.weight.adapter_b"].shape and b.any()
+        assert b.base is not None and np.shares_memory(b, trainer.grads)
+        again = pickle.loads(pickle.dumps(trainer))
+        assert (again.grads == trainer.grads).all() and again._given == trainer._given
+        grads.append(trainer.grads.copy())
+        before = model.params.copy()
+        trainer.step(1e-2)
+        assert (model.params != before).sum() <= grads[0].size
+    assert (grads[0] == grads[1]).all() and (grads[0] == grads[2]).all()
+    model.merge()
+    assert not model.views["blocks.0.q.weight.adapter_b"].any()
+    for wrong, says in (dict(only="*.no"), "only"), (dict(recompute=5), "recompute is 5"):
+        with pytest.raises(miras.Refused, match=says):
+            miras.Trainer(model, context=8, **wrong)
+    with pytest.raises(miras.Refused, match="no view"):
+        trainer.grad("no")
+    with pytest.raises(miras.Refused, match="adapter.rank is 0"):
+        miras.Model("gla", layers=1, vocab=256, width=32, heads=2).merge()
+
+
 def test_sessions(tmp_path):
     m = small("titans")
     x = batch(6, 1, 20)

@@ -17,7 +17,7 @@ def test_examples(tmp_path, monkeypatch, capsys):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
-    assert len(blocks) == 8
+    assert len(blocks) == 10
     names, said = {}, []
     for block in blocks:
         if "import torch" in block:
