@@ -264,6 +264,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_MAMBA_MEMORY,        /* a decay for each entry of the state       Gu and Dao 2023 */
   MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
   MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
+  MIRAS_PRESET_LRU_MEMORY,          /* complex, a fixed decay for each entry        Orvieto 2023 */
+  MIRAS_PRESET_S5_MEMORY,           /* the same by a step that is learned             Smith 2023 */
+  MIRAS_PRESET_RG_LRU,              /* a decay for each entry, writes of what it forgets De 2024 */
+  MIRAS_PRESET_HGRN_MEMORY,         /* the same, an average of what was written         Qin 2023 */
   MIRAS_PRESET_DELTANET_MEMORY,     /* one delta-rule step per token                 Schlag 2021 */
   MIRAS_PRESET_DELTANET_NEG_EIGVAL, /* its rate up to 2: negative eigenvalues        Grazzi 2025 */
   MIRAS_PRESET_LONGHORN,            /* implicit step                                    Liu 2024 */
@@ -298,6 +302,12 @@ typedef enum miras_preset {
   MIRAS_PRESET_MONETA_H,            /* MIRAS' hybrids: memory and window attention in turn, as in */
   MIRAS_PRESET_YAAD_H,              /* Samba, each behind a convolution; layers are of any kind  */
   MIRAS_PRESET_MEMORA_H,
+  MIRAS_PRESET_SAMBA,               /* Mamba and window attention in turn                        */
+  MIRAS_PRESET_GATED_DELTANET_H1,   /* Gated DeltaNet and window attention in turn               */
+  MIRAS_PRESET_GATED_DELTANET_H2,   /* Mamba-2, Gated DeltaNet, window attention                 */
+  MIRAS_PRESET_GRIFFIN,             /* two layers of RG-LRU, then one of window attention with one
+                                       head of keys and values; published with windows of 2048   */
+  MIRAS_PRESET_TRANSFORMER,         /* "transformer++": attention alone                          */
   MIRAS_PRESET_KIMI_LINEAR,         /* three layers of KDA, then one of attention, which here has
                                        keys of its own                                           */
   MIRAS_PRESET_QWEN3_5,             /* three of Gated DeltaNet, then one of attention with an
@@ -323,6 +333,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_HGRN2,               /* without convolutions and output gate, one norm for all
                                        heads, a floor of its own for each decay gate; gate_rank is
                                        heads * key_dim there                                     */
+  MIRAS_PRESET_LRU,                 /* neither keys nor queries, convolutions or a norm of answers;
+                                       a sigmoid of the layer's input as gate                    */
+  MIRAS_PRESET_S5,                  /* likewise                                                  */
+  MIRAS_PRESET_HGRN,                /* likewise, one norm for all heads and a SiLU as gate       */
   MIRAS_PRESET_KDA,                 /* a sigmoid of low rank as output gate: out_gate_rank, which
                                        is value_dim there                                        */
   /* memories on their own for a purpose; as layers they are their rows */
@@ -474,9 +488,20 @@ typedef enum miras_gate {
                               of S [features, value_dim] is left by exp(-exp(a_ij) tau_j), a an
                               outer parameter of that shape per head. It begins at log(i + 1) or,
                               with decay_rate, where row i of n is left by alpha^(2 (i+1) / (n+1))
-                              in a time of 0.1. Needs inner_steps 1                              */
+                              in a time of 0.1; with MIRAS_WRITE_SCALE_ROOT or _START and no
+                              decay_rate where the squares of what a time of 1/8 leaves of the
+                              columns go from 0.81 to 0.998. Needs inner_steps 1                 */
   MIRAS_GATE_COUNT
 } miras_gate;
+
+/* How much of a pair MIRAS_GATE_ENTRY writes into an entry that is left by w: its step times this. */
+typedef enum miras_write_scale {
+  MIRAS_WRITE_SCALE_NONE,   /* 1                                                                 */
+  MIRAS_WRITE_SCALE_ROOT,   /* sqrt(1 - w^2), so that what is written adds up to one size (LRU)  */
+  MIRAS_WRITE_SCALE_START,  /* the same, but of a head's first token 1                  (RG-LRU) */
+  MIRAS_WRITE_SCALE_REST,   /* 1 - w: an average of what was written                      (HGRN) */
+  MIRAS_WRITE_SCALE_COUNT
+} miras_write_scale;
 
 /* The length that keys and queries are brought to before a memory sees them. */
 typedef enum miras_qk_norm {
@@ -676,6 +701,14 @@ typedef struct miras_memory_desc {
                               matrix may exceed, 1e-6..1e6: when a chunk closes, each W <- W min(1,
                               ball/|W|), |W|^2 the sum of its squares (MIRAS, section 4). Momentum
                               stays as it is. A matrix then no longer runs exactly               */
+  miras_write_scale write_scale; /* of MIRAS_GATE_ENTRY                                          */
+  int turning;             /* of MIRAS_GATE_ENTRY: 1 makes entries complex: columns j and
+                              j + value_dim/2 are the real and the imaginary part of one, and so are
+                              the value's entries and the answer's (keys and queries are real). An
+                              entry is multiplied by exp((-exp(a) + i b) tau): with h = value_dim/2,
+                              a = a_ij and its tau are those of columns below h; those of columns
+                              from h on are b, in radians, and its own tau. b begins at pi (j + 1 -
+                              h). |w| counts for write_scale. Needs an even value_dim             */
   const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
   const miras_parallel *parallel; /* workers of miras_memory_forward and _backward, which share out
@@ -759,6 +792,8 @@ typedef enum miras_qk_map {
                               p = c key, c in 0..1 and D learned numbers per head, and beta the
                               learning rate, whose gate must be MIRAS_GATE_HEAD: erase = p,
                               replace = -beta key, and the query less D p; not of type mac       */
+  MIRAS_QK_MAP_ONES,       /* both are the number 1 and have no projections (RG-LRU); of types memory
+                              and parallel, with key_dim 1                                       */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -783,6 +818,7 @@ typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_ALL,
   MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5) */
   MIRAS_ROPE_SHARE_NONE,       /* nothing: attention knows no positions           (Kimi Linear)  */
+  MIRAS_ROPE_SHARE_HALF,       /* of attention alone; likewise rounded                (Griffin)  */
   MIRAS_ROPE_SHARE_COUNT
 } miras_rope_share;
 
@@ -830,7 +866,7 @@ typedef struct miras_rope_scaling {
 
 /* How a model makes a learned decay gate alpha from the number g of its projection. */
 typedef enum miras_decay_form {
-  MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g)                                                        */
+  MIRAS_DECAY_FORM_SIGMOID, /* sigmoid(g); with MIRAS_GATE_ENTRY it is a time         (RG-LRU)   */
   MIRAS_DECAY_FORM_ROOT,    /* sigmoid(g)^(1/16)                                (GLA)            */
   MIRAS_DECAY_FORM_RATE,    /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)   */
   MIRAS_DECAY_FORM_BOUNDED, /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)         */
@@ -885,7 +921,8 @@ typedef enum miras_layer_type {
  *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
  *                   if decay_rate is 0. Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if it is 0,
- *                   they go from 0.001 to 0.1 over the columns of a head
+ *                   they go from 0.001 to 0.1 over the columns of a head; those of
+ *                   MIRAS_DECAY_FORM_SIGMOID begin at 1/2
  *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
  *   value decay     sigmoid(g), begins at 63/64 */
 typedef struct miras_mixer_desc {
@@ -915,7 +952,11 @@ typedef struct miras_mixer_desc {
   miras_qk_map qk_map;     /* what becomes of keys and queries at last; all types                */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
-                              type rwkv                                                          */
+                              type rwkv, nor with gate_blocks                                    */
+  int gate_blocks;         /* from_values 1, MIRAS_GATE_ENTRY and no gate per head: 0, or g is made
+                              of values without a low rank, by a matrix for each gate that has so
+                              many blocks along its diagonal and zeros elsewhere (Griffin), of
+                              which all heads' values are a multiple; 65536: one for each head   */
   miras_decay_form decay_form; /* how a learned decay gate is made; 0 when it is a constant      */
   float decay_log_limit;   /* of MIRAS_DECAY_FORM_STEEP, 1e-3..1e3; 0 -> 5                       */
   float keep_min;          /* forms sigmoid and root: least value of the gate before decay_horizon
@@ -976,6 +1017,8 @@ typedef struct miras_attention_desc {
                               qk_norm 0                                                          */
   int post_norm;           /* type attention: 1 norms what attention and the MLP add, and not what
                               they read (OLMo 2); needs the model's norm to be RMS               */
+  int bias;                /* type attention: 1: queries, keys, values, the gate and W_o have learned
+                              biases; needs post_norm 0                                          */
 } miras_attention_desc;
 
 /* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
@@ -997,8 +1040,8 @@ typedef struct miras_conv_desc {
 /* The MLP that ends a layer, or is all of it (type MLP). */
 typedef struct miras_mlp_desc {
   int none;                /* 1: the layer has no MLP; not of type MLP                           */
-  miras_function act;      /* of h = norm(x): SILU: SwiGLU, W_down (silu(W_gate h) (.) W_up h);
-                              RELU2: W_down relu2(W_up h)                                        */
+  miras_function act;      /* of h = norm(x): SILU: SwiGLU, W_down (silu(W_gate h) (.) W_up h); GELU
+                              likewise; RELU2: W_down relu2(W_up h)                              */
   int hidden;              /* its width, 1..2^20; 0 -> 8/3 width, rounded up to a multiple of 8, or
                               with RELU2 4 width; with none it must be 0                         */
   int token_shift;         /* of layers of type MLP, 1: it reads h + (h of the token before - h) (.)
@@ -1011,6 +1054,7 @@ typedef struct miras_mlp_desc {
   float out_scale;         /* what W_down reads, or what experts say, is times this, 1e-6..1e6;
                               0 -> 1                                                             */
   float gate_scale;        /* W_gate h is times this, likewise; needs SILU and no experts        */
+  int bias;                /* 1: its products have learned biases; needs no experts and post_norm 0 */
 } miras_mlp_desc;
 
 /* A kind of layer. Structs that its type does not have must be 0. */
@@ -1018,8 +1062,9 @@ typedef struct miras_layer_desc {
   char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
   miras_layer_type type;
   miras_memory_desc memory;/* of layers with memories. heads 0 -> those of the model, key_dim
-                              0 -> width / heads where that is a whole number; batch and seed are
-                              set by the model                                                   */
+                              0 -> width / heads where that is a whole number, which with
+                              MIRAS_QK_MAP_ONES value_dim 0 stands for, and key_dim 0 for 1; batch
+                              and seed are set by the model                                      */
   miras_mixer_desc mixer;          /* likewise                                                   */
   miras_attention_desc attention;  /* of layers with attention                                   */
   miras_rwkv_desc rwkv;
@@ -1144,7 +1189,7 @@ typedef struct miras_model_desc {
   char adapters[MIRAS_PATTERN_SIZE]; /* of adapter.rank: which matrices of layers have one, by
                               patterns as of miras_model_train_only, each of which must match one.
                               Names are those of views with * for the layer's number: "*.q.weight"
-                              is that of all layers. Experts have none. Empty: all               */
+                              is that of all layers. Experts and blocks have none. Empty: all    */
   int vocab;               /* tokens there are, 2..2^24; 0 where inputs and outputs say it all   */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
@@ -1157,6 +1202,8 @@ typedef struct miras_model_desc {
   miras_adapt_desc adapt;  /* what goes on being learned                                         */
   miras_adapter_desc adapter;      /* what is trained beside matrices                             */
   float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
+  float logit_cap;         /* 0, or c, 1e-3..1e6: an output x is c tanh(x / c) (Gemma). Not on a
+                              device                                                             */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
                               refused, also when a file asks for it; 0: no limit                 */
@@ -2539,7 +2586,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
      A memory reads q, k and v (own, where its keys are made by gates) and gates, by heads:
        q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
                                     length q, both of keys too, and keys, where fields ask for them
-       gates = gates a              of numbers before their functions
+       gates = gates a              of numbers before their functions, which g = blocks a makes of
+                                    values with mixer.gate_blocks
        y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of mac
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
@@ -3331,7 +3379,7 @@ typedef struct miras__own {
   int embed_norm;
   miras_adapt_desc adapt;
   miras_adapter_desc adapter;
-  float dropout;
+  float dropout, logit_cap;
   uint64_t seed, limit;
   miras_weights weights;
 } miras__own;
@@ -3348,7 +3396,7 @@ MIRAS__FITS(miras__own_fits,
   MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
   MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(adapt) &&
   MIRAS__OWN_FITS(adapter) &&
-  MIRAS__OWN_FITS(dropout) &&
+  MIRAS__OWN_FITS(dropout) && MIRAS__OWN_FITS(logit_cap) &&
   MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) &&
   offsetof(miras_model_desc, program) - MIRAS__OWN_AT - MIRAS__OWN_END < sizeof(char *) &&
   sizeof(miras_model_desc) - offsetof(miras_model_desc, program) <= sizeof(uint64_t));
@@ -3375,6 +3423,7 @@ typedef struct miras__case {
   miras__fact off_grid;    /* reset_every is no multiple of it                                    */
   miras__fact beyond;      /* layer is not below layers                                           */
   miras__fact unshared, unjoined; /* a memory's heads are no multiple of qk_heads, of norm_heads  */
+  miras__fact unblocked;   /* its values are no multiple of gate_blocks                           */
   miras__fact odd;         /* key_dim, all of which turns                                         */
   miras__fact uneven, ungrouped; /* attention: head_dim is odd; heads is no multiple of kv_heads  */
   miras__fact unturned;    /* attention's rope.dim is odd or beyond head_dim                      */
@@ -3384,6 +3433,7 @@ typedef struct miras__case {
   miras__fact apart, broken; /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
   miras__fact unsorted;    /* groups are no sizes that add up to value_dim                        */
+  miras__fact unpaired;    /* value_dim is odd                                                    */
   miras__fact crossed;     /* dt_min is not below dt_max                                          */
   miras__fact scarce;      /* experts_per_token is more than experts                              */
   miras__fact speaks;      /* a model has tokens                                                  */
@@ -3445,6 +3495,7 @@ typedef struct miras__field {
 #define MIRAS__MEMORY_TYPES "type memory parallel"
 #define MIRAS__BOUNDED \
   "bias huber huber-norm huber-mixture pseudo-huber shift-robust log-cosh custom"
+enum { MIRAS__EACH_HEAD = 65536 };   /* gate_blocks: as many as there are heads */
 /* All fields, in the order of files; a file holds the fields of later versions only if one of them
  * is not 0. */
 static const miras__field miras__fields[] = {
@@ -3519,9 +3570,9 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "mlp.none 0"),
   {MIRAS__AT("mixer.conv_size", l.mixer.conv_size), MIRAS__WHOLE, 2, MIRAS__SHAPE | MIRAS__PLAIN,
    1, 8, 4, NULL, "type not rwkv, mixer.conv_on not none"},
-  MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv"),
+  MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv, mixer.gate_blocks 0"),
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
-           "l2 rms none complement erase l1 erase-gate feedback"),
+           "l2 rms none complement erase l1 erase-gate feedback ones"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep time"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
@@ -3557,14 +3608,15 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.out_gate, 6, 0, 1, 0, "type attention parallel"),
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
-  MIRAS__P(mixer.qk_act, 6, MIRAS_FN_SILU, "type not rwkv, mixer.from_values 0",
+  MIRAS__P(mixer.qk_act, 6, MIRAS_FN_SILU,
+           "type not rwkv, mixer.from_values 0, mixer.qk_map not ones",
            "silu none relu elu"),
   MIRAS__P(mixer.v_act, 6, MIRAS_FN_SILU, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__D(mixer.dt_max, 6, 0, 1e4f, 0, "mixer.tied_dt"),
   MIRAS__N(mixer.d_skip, 6, 0, 2, 0, MIRAS__MEMORY_TYPES),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, MIRAS__MEMORY_TYPES),
-  MIRAS__P(mlp.act, 6, MIRAS_FN_SILU, "mlp.none 0", "silu relu2"),
+  MIRAS__P(mlp.act, 6, MIRAS_FN_SILU, "mlp.none 0", "silu relu2 gelu"),
   MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(rwkv.decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
   MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
@@ -3586,10 +3638,10 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.rope.interleaved, 6, 0, 1, 0, "mixer.rope.type"),
   MIRAS__D(mixer.rope.theta, 6, 1, 1e12, 10000, "mixer.rope.type"),
   MIRAS__N(mixer.rope.dim, 9, 0, 4096, 0, "mixer.rope.type"),
-  MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_COUNT - 1, "mixer.rope.type", "all quarter"),
+  MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_QUARTER + 1, "mixer.rope.type", "all quarter"),
   MIRAS__P(mixer.out_gate, 6, MIRAS_FN_SILU, MIRAS__MEMORY_TYPES, "silu sigmoid none gelu"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
-  MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none"),
+  MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none half"),
   MIRAS__N(attention.rope.interleaved, 9, 0, 1, 0, "attention.rope.share not none"),
   MIRAS__W(attention.rope.type, 9, 1, "", "position"),
   MIRAS__W(attention.rope_scaling.type, 10, MIRAS_ROPE_SCALING_TYPE_COUNT,
@@ -3625,7 +3677,7 @@ static const miras__field miras__fields[] = {
   MIRAS__A(adapt.longest, MIRAS__WHOLE, 1, 8, 6, "adapt.contexts"),
   MIRAS__A(adapt.context_rate, MIRAS__REAL, 1e-4f, 4, 0.5f, "adapt.contexts"),
   MIRAS__N(mixer.from_values, 8, 0, 2, 0, "type memory"),
-  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values 1"),
+  MIRAS__D(mixer.from_values_epsilon, 8, 0, 1, 0, "mixer.from_values 1, mixer.gate_blocks 0"),
 #endif
   {MIRAS__AT("memory.groups", l.memory.groups), MIRAS__TEXT, 8, MIRAS__SHAPE, 0, 0, 0, NULL,
    "bias cross-entropy"},
@@ -3635,6 +3687,9 @@ static const miras__field miras__fields[] = {
   MIRAS__D(memory.ball, 8, 0, 1e6, 0, "architecture not kv-cache"),
   MIRAS__N(memory.ridge_relative, 9, 0, 1, 0, "algorithm recursive-least-squares"),
   MIRAS__D(memory.outlier, 9, 1, 100, 0, "algorithm recursive-least-squares"),
+  MIRAS__W(memory.write_scale, 11, MIRAS_WRITE_SCALE_COUNT, "decay_gate entry",
+           "none root start rest"),
+  MIRAS__N(memory.turning, 11, 0, 1, 0, "decay_gate entry"),
 #ifndef MIRAS_NO_MODEL
   MIRAS__D(mixer.gate_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
   MIRAS__D(mixer.low_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES ", mixer.from_values 0"),
@@ -3649,6 +3704,10 @@ static const miras__field miras__fields[] = {
    "adapter.rank"},
   {MIRAS__AT("adapter.dropout", d.adapter.dropout), MIRAS__REAL, 10, MIRAS__FREE, 0, 0.9f, 0, NULL,
    "adapter.rank"},
+  MIRAS__N(mixer.gate_blocks, 11, 0, MIRAS__EACH_HEAD, 0, "mixer.from_values 1"),
+  MIRAS__N(attention.bias, 11, 0, 1, 0, "type attention, attention.post_norm 0"),
+  MIRAS__N(mlp.bias, 11, 0, 1, 0, "mlp.none 0, mlp.experts 0"),
+  {MIRAS__AT("logit_cap", d.logit_cap), MIRAS__REAL, 11, MIRAS__SHAPE, 1e-3f, 1e6f, 0, NULL, ""},
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8 q4", ""},
@@ -3669,9 +3728,10 @@ static const miras__field miras__fields[] = {
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither NULL"),
   MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL), MIRAS__F(beyond, NULL),
-  MIRAS__F(unsorted, NULL),
+  MIRAS__F(unsorted, NULL), MIRAS__F(unpaired, NULL),
 #ifndef MIRAS_NO_MODEL
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
+  MIRAS__F(unblocked, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL), MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(upside_down, NULL),
@@ -3761,6 +3821,7 @@ static const miras__rule miras__rules[] = {
    "architecture matrix, bias dot, retention l2, algorithm gradient-descent, inner_steps 1, "
    "order error-first, normalize 0, value_decay_gate constant",
    NULL},
+  {"turning, unpaired, value_dim", "", "it must be even: a part of entries and the other"},
   {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
   MIRAS__FROZEN_RULE("threshold_gate channel", "by_channel, bias not custom", NULL)
   MIRAS__FROZEN_RULE("decay_gate channel, frozen",
@@ -3791,8 +3852,15 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
   {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
-  {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1",
+  {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1 ones",
    "queries and keys are parts of one product"},
+  {"mixer.qk_map ones",
+   MIRAS__MEMORY_TYPES ", key_dim 1, inner_steps 1, mixer.share_qk 0, mixer.scaled_queries 0, "
+   "mixer.conv_on not qk",
+   "neither queries nor keys are made"},
+  {"mixer.gate_blocks", "decay_gate entry, learning_rate_gate not head",
+   "a block makes gates of as many values"},
+  {"unblocked, mixer.gate_blocks", "", "the memory's heads times value_dim must be a multiple of it"},
   {"mixer.rope.type", "inner_steps 1", NULL},
   {"mixer.rope.type, odd", "", "key_dim must be even"},
   {"unturned_keys, mixer.rope.dim", "", "it must be even and at most key_dim"},
@@ -3806,6 +3874,7 @@ static const miras__rule miras__rules[] = {
   {"unshared, mixer.qk_heads", "", "the memory's heads must be a multiple of it"},
   {"unjoined, mixer.norm_heads", "", "the memory's heads must be a multiple of it"},
   {"attention.post_norm", "norm rms", NULL},
+  {"attention.post_norm, mlp.bias", "", "a norm is behind all that the MLP adds"},
   {"uneven, attention.head_dim", "", "it must be even"},
   {"ungrouped, attention.kv_heads", "", "heads must be a multiple of it"},
   {"unturned, attention.rope.dim", "", "it must be even and at most head_dim"},
@@ -3821,9 +3890,13 @@ static const miras__rule miras__rules[] = {
   {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0, "
    "mixer.qk_map not feedback",
    "keys and queries are made of what attention says"},
-  {"decay_gate entry, inside", "mixer.decay_form time", "what decays by entry takes a time"},
+  {"decay_gate entry, inside", "mixer.decay_form sigmoid time",
+   "what decays by entry takes a time"},
+  {"decay_gate entry, mixer.keep_min", "", "a time is not held so"},
   {"mixer.decay_form time", "decay_gate entry", NULL},
   {"mixer.decay_form time, mixer.decay_horizon", "mixer.decay_horizon 0",
+   "a time is no factor that a horizon could hold"},
+  {"decay_gate entry, mixer.decay_horizon", "",
    "a time is no factor that a horizon could hold"},
   {"mixer.decay_form time, mixer.tied_dt", "learning_rate_gate channel", NULL},
   {"mixer.tied_dt, mixer.decay_form rate",
@@ -4196,6 +4269,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->by_channel =
     c->exact || gated || d->architecture == MIRAS_ARCH_VECTOR || (mlp && d->depth <= 2);
   c->square = d->value_dim == d->key_dim;
+  c->unpaired = d->value_dim % 2 != 0;
   c->by_key =
     d->architecture == MIRAS_ARCH_MATRIX ? d->feature_map != MIRAS_FN_POLY2 : c->square;
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
@@ -4212,6 +4286,8 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->unshared = c->l.mixer.qk_heads > 0 && d->heads % c->l.mixer.qk_heads;
   c->unjoined = c->l.mixer.norm_heads > 0 && c->l.mixer.norm_heads < d->heads &&
                 d->heads % c->l.mixer.norm_heads;
+  c->unblocked = c->l.mixer.gate_blocks > 0 && c->l.mixer.gate_blocks < MIRAS__EACH_HEAD &&
+                 (int64_t)d->heads * d->value_dim % c->l.mixer.gate_blocks;
   c->odd = d->key_dim % 2 && !c->l.mixer.rope.dim && !c->l.mixer.rope.share;
   c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
   c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
@@ -4264,15 +4340,18 @@ static int miras__runs_away(const miras_memory_desc *d) {
 /* A default that is not always 0. */
 static void miras__set_default(miras__case *c, const miras__field *f) {
   const miras_memory_desc *d = &c->l.memory;
+  const int ones = c->l.mixer.qk_map == MIRAS_QK_MAP_ONES;
   double x = (double)f->normal;
   int heads;
   switch ((int)f->normal) {
-    case MIRAS__LIKE_KEY: x = d->key_dim; break;
+    case MIRAS__LIKE_KEY:
+      x = ones && !(c->d.width % d->heads) ? c->d.width / d->heads : d->key_dim;
+      break;
     case MIRAS__LIKE_MODEL: x = c->d.heads ? c->d.heads : 1; break;
     case MIRAS__LIKE_HEADS: x = c->l.attention.heads; break;
     case MIRAS__LIKE_SHARE:   /* 0 if there is none; then it is refused */
       heads = miras__of_memory(f) ? d->heads : c->l.attention.heads;
-      x = c->d.width % heads ? 0 : c->d.width / heads;
+      x = miras__of_memory(f) && ones ? 1 : c->d.width % heads ? 0 : c->d.width / heads;
       break;
 #ifndef MIRAS_NO_MODEL
     case MIRAS__LIKE_WIDTH:
@@ -4917,6 +4996,8 @@ typedef struct miras__solve {
  */
 typedef struct miras__scan {
   size_t n, dv, rows, step;
+  int scale, start, turning;       /* miras_write_scale; 1: the first row is a head's first token;
+                                      1: entries are complex                                     */
   size_t ld_dt, ld_u, ld_x, ld_q, ld_y;
   const float *a, *b, *dt, *u, *x, *q;
   float *s, *y;
@@ -5257,18 +5338,27 @@ static void miras__mesa_params(const miras__plan *p, uint64_t seed, float *init,
 
 #define MIRAS__FIRST_TIME 0.1      /* of MIRAS_GATE_ENTRY, where there is a decay_rate            */
 
-/* Those of the scan engine: logarithms of decays, which grow from row to row of a state. */
+/* Those of the scan engine: logarithms of decays, which grow from row to row of a state or, where
+ * what is written adds up to one size, fall from column to column; angles. */
 static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init, float *gain) {
-  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, parts = dv / (p->d.turning ? 2 : 1);
+  const int ring = !(p->d.decay_rate > 0) && (p->d.write_scale == MIRAS_WRITE_SCALE_ROOT ||
+                                              p->d.write_scale == MIRAS_WRITE_SCALE_START);
   double forget = (double)p->d.decay_rate, each = 1;
-  size_t h, i;
+  size_t h, i, j;
   (void)init, (void)seed;
   for (h = 0; h < (size_t)p->d.heads; h++, forget *= (double)p->d.decay_ratio) {
     if (p->d.decay_rate > 0)
       each = -2 * miras__log(1 - (forget < 0.9999 ? forget : 0.9999)) /
              (MIRAS__FIRST_TIME * (double)(n + 1));
-    for (i = 0; i < n; i++)
-      miras__draw(gain + (h * n + i) * dv, dv, 0, miras__log(each * (double)(i + 1)), 0);
+    for (i = 0; i < n; i++) {
+      float *to = gain + (h * n + i) * dv;
+      miras__draw(to, dv, 0, miras__log(each * (double)(i + 1)), 0);
+      for (j = 0; ring && j < parts; j++)
+        to[j] = (float)miras__log(-4 * miras__log(0.81 + 0.188 * ((double)j + 0.5) /
+                                                           (double)parts));
+      for (j = parts; j < dv; j++) to[j] = (float)(3.141592653589793 * (double)(j + 1 - parts));
+    }
   }
 }
 
@@ -5702,6 +5792,10 @@ struct miras__kernels {
 #define miras__count_take MIRAS__IN_SET(miras__count_take)
 #define miras__count_bwd MIRAS__IN_SET(miras__count_bwd)
 #define miras__v_left_of MIRAS__IN_SET(miras__v_left_of)
+#define miras__v_scale_of MIRAS__IN_SET(miras__v_scale_of)
+#define miras__v_cos MIRAS__IN_SET(miras__v_cos)
+#define miras__scan_turning MIRAS__IN_SET(miras__scan_turning)
+#define miras__scan_turning_bwd MIRAS__IN_SET(miras__scan_turning_bwd)
 #define miras__scan_fwd MIRAS__IN_SET(miras__scan_fwd)
 #define miras__scan_bwd MIRAS__IN_SET(miras__scan_bwd)
 #define miras__fade MIRAS__IN_SET(miras__fade)
@@ -9826,17 +9920,89 @@ static void miras__count_bwd(const miras__meeting *m, const miras__meeting_grads
 
 /* Tokens of a state S [n, dv] whose entries decay each by itself (room @52), A = exp(a) [n, dv]:
  *   w_ij = exp(-A_ij dt_j)
- *   S_ij <- b_ij + w_ij (S_ij - b_ij) + x_i u_j        y_j = sum_i q_i S_ij
- * Columns do not see each other: a vector of them takes all tokens before the next one, with its
- * part of S in the first cache. */
+ *   S_ij <- b_ij + w_ij (S_ij - b_ij) + x_i z_ij u_j   y_j = sum_i q_i S_ij
+ * with z = 1, sqrt(1 - w^2) or 1 - w (scale). Columns do not see each other: a vector of them takes
+ * all tokens before the next one, with its part of S in the first cache. Of complex entries, whose
+ * imaginary part lies h = dv/2 columns behind the real one, and f = a_(j+h) dt_(j+h),
+ *   S_ij <- b_ij + w_ij e^(i f) (S_ij - b_ij) + x_i z_ij u_j. */
 V_MATHS vf miras__v_left_of(vf a, vf dt) {
   const vf w = miras__v_exp(V_NEG(V_MUL(a, dt)));
   return V_SELECT(V_LT(w, V_SET1(MIRAS__FADED)), V_ZERO(), w);
 }
 
+/* z of an entry that is left by w = e^-x, x = A dt, and in *by its slope by -x: -w^2/z, where z is
+ * not below 1/2000, as its authors' code bounds the slope of the root by 1000, or -w. */
+static vf miras__v_scale_of(const miras__scan *f, size_t t, vf x, vf w, vf *by) {
+  const vf one = V_SET1(1.0f), all = f->scale == MIRAS_WRITE_SCALE_REST ? x : V_ADD(x, x);
+  vf n, z = miras__v_expm1_part(V_MAX(V_SET1(-80.0f), V_NEG(all)), &n), two = miras__pow2(n);
+  *by = V_ZERO();
+  if (!f->scale || (f->start && !t)) return one;
+  z = V_FNMA(z, two, V_SUB(one, two));                           /* 1 - e^-x, or 1 - e^-2x        */
+  if (f->scale == MIRAS_WRITE_SCALE_REST) return *by = V_NEG(w), z;
+  z = V_SQRT(z);
+  *by = V_NEG(V_DIV(V_MUL(w, w), V_MAX(z, V_SET1(5e-4f))));
+  return z;
+}
+
+/* cos x, and in *s sin x, of |x| up to 8192, within 2^-22: x = k pi/2 + r. */
+static vf miras__v_cos(vf x, vf *s) {
+  const vf k = V_ROUND(V_MUL(x, V_SET1(0.636619772f)));
+  const vf half = V_ROUND(V_SUB(V_MUL(k, V_SET1(0.5f)), V_SET1(0.25f)));   /* k/2, rounded down  */
+  const vf pair = V_ROUND(V_SUB(V_MUL(half, V_SET1(0.5f)), V_SET1(0.25f)));
+  const vm odd = V_LT(half, V_MUL(k, V_SET1(0.5f)));
+  const vf sign = V_FMA(V_SET1(4.0f), pair, V_FNMA(V_SET1(2.0f), half, V_SET1(1.0f)));
+  vf r = V_FNMA(k, V_SET1(1.5703125f), x), square, c, z;
+  r = V_FNMA(k, V_SET1(4.83751297e-4f), r);
+  r = V_FNMA(k, V_SET1(7.54978995e-8f), r);
+  square = V_MUL(r, r);
+  c = V_FMA(V_SET1(2.44331571e-5f), square, V_SET1(-1.38873163e-3f));
+  c = V_FMA(V_FMA(c, square, V_SET1(4.16666457e-2f)), V_MUL(square, square),
+            V_FNMA(V_SET1(0.5f), square, V_SET1(1.0f)));
+  z = V_FMA(V_SET1(-1.95152959e-4f), square, V_SET1(8.33216087e-3f));
+  z = V_FMA(V_FMA(z, square, V_SET1(-1.66666546e-1f)), V_MUL(square, r), r);
+  *s = V_MUL(sign, V_SELECT(odd, c, z));
+  return V_MUL(sign, V_SELECT(odd, V_NEG(z), c));
+}
+
+/* The tokens of complex entries. */
+static void miras__scan_turning(const miras__scan *f) {
+  const size_t n = f->n, dv = f->dv, h = dv / 2;
+  size_t t, i;
+  V_SHARE(h) {
+    float *s = f->s;
+    for (t = 0; t < f->rows; t++, s += f->step) {
+      const float *time = f->dt + t * f->ld_dt, *value = f->u + t * f->ld_u;
+      const vf dt = V_AT(time), turn = V_AT(time + h), u = V_AT(value), v = V_AT(value + h);
+      const float *x = f->x + t * f->ld_x, *q = f->q ? f->q + t * f->ld_q : NULL;
+      vf y = V_ZERO(), yi = V_ZERO();
+      for (i = 0; i < n; i++) {
+        const size_t at = i * dv;
+        const vf rate = V_AT(f->a + at), w = miras__v_left_of(rate, dt);
+        vf c, d, by, a = V_AT(s + at), b = V_AT(s + at + h), z, left;
+        c = miras__v_cos(V_MUL(V_AT(f->a + at + h), turn), &d);
+        if (f->b) a = V_SUB(a, V_AT(f->b + at)), b = V_SUB(b, V_AT(f->b + at + h));
+        z = V_MUL(V_SET1(x[i]), miras__v_scale_of(f, t, V_MUL(rate, dt), w, &by));
+        left = V_FMA(z, u, V_MUL(w, V_FNMA(d, b, V_MUL(c, a))));
+        a = V_FMA(z, v, V_MUL(w, V_FMA(d, a, V_MUL(c, b))));
+        if (f->b) left = V_ADD(left, V_AT(f->b + at)), a = V_ADD(a, V_AT(f->b + at + h));
+        V_PUT(s + f->step + at, left);
+        V_PUT(s + f->step + at + h, a);
+        if (q) y = V_FMA(V_SET1(q[i]), left, y), yi = V_FMA(V_SET1(q[i]), a, yi);
+      }
+      if (!q) continue;
+      V_PUT(f->y + t * f->ld_y, y);
+      V_PUT(f->y + t * f->ld_y + h, yi);
+    }
+  }
+}
+
 static void miras__scan_fwd(const miras__scan *f) {
   const size_t n = f->n, dv = f->dv;
   size_t t, i;
+  if (f->turning) {
+    miras__scan_turning(f);
+    return;
+  }
   V_SHARE(dv) {
     float *s = f->s;
     for (t = 0; t < f->rows; t++, s += f->step) {
@@ -9848,7 +10014,13 @@ static void miras__scan_fwd(const miras__scan *f) {
         vf z = V_AT(s + i * dv);
         if (f->b) z = V_FMA(w, V_SUB(z, V_AT(f->b + i * dv)), V_AT(f->b + i * dv));
         else z = V_MUL(w, z);
-        z = V_FMA(V_SET1(x[i]), u, z);
+        if (f->scale) {
+          const vf left = V_MUL(V_AT(f->a + i * dv), dt);
+          vf by;
+          z = V_FMA(V_MUL(V_SET1(x[i]), miras__v_scale_of(f, t, left, w, &by)), u, z);
+        } else {
+          z = V_FMA(V_SET1(x[i]), u, z);
+        }
         V_PUT(s + f->step + i * dv, z);
         if (q) y = V_FMA(V_SET1(q[i]), z, y);
       }
@@ -9858,14 +10030,68 @@ static void miras__scan_fwd(const miras__scan *f) {
 }
 
 /* The adjoint, of states that all are kept (step n dv). From ds, the cotangent of the last one:
- *   g_ij = ds_ij + q_i dy_j, the cotangent of S_t, which is left in its place
- *   du_j = sum_i x_i g_ij            z_ij = g_ij w_ij (S_(t-1) - b)_ij
- *   ddt_j = -sum_i A_ij z_ij         da_ij -= dt_j A_ij z_ij         db_ij += (1 - w_ij) g_ij
+ *   g_ij = ds_ij + q_i dy_j, the cotangent of S_t; z_ij g_ij is left in its place
+ *   du_j = sum_i x_i z_ij g_ij       r_ij = g_ij w_ij (S_(t-1) - b)_ij + x_i u_j g_ij z'_ij
+ *   ddt_j = -sum_i A_ij r_ij         da_ij -= dt_j A_ij r_ij         db_ij += (1 - w_ij) g_ij
  *   ds_ij <- w_ij g_ij
- * da is that of a. What x and q receive are products of g and S with u and dy. */
+ * z' is the slope of z by -A dt; da is that of a. What x and q receive are products of z g and S
+ * with u and dy. Of complex entries, l = w e^(i f), g and S being their two parts,
+ *   p_ij = conj(l_ij (S_(t-1) - b)_ij) g_ij,  r_ij = Re p_ij + x_i z'_ij Re(conj(u_j) g_ij),
+ *   ddt_(j+h) = sum_i a_(i,j+h) Im p_ij,  da_(i,j+h) += dt_(j+h) Im p_ij,
+ *   db_ij += g_ij - conj(l_ij) g_ij,  ds_ij <- conj(l_ij) g_ij. */
+static void miras__scan_turning_bwd(const miras__scan *f, const miras__scan_grads *d) {
+  const size_t n = f->n, dv = f->dv, h = dv / 2;
+  size_t t, i;
+  V_SHARE(h) {
+    for (t = f->rows; t-- > 0;) {
+      const float *time = f->dt + t * f->ld_dt, *value = f->u + t * f->ld_u;
+      const float *more = d->dy + t * f->ld_y;
+      const vf dt = V_AT(time), turn = V_AT(time + h), u = V_AT(value), v = V_AT(value + h);
+      const float *x = f->x + t * f->ld_x, *q = f->q + t * f->ld_q;
+      float *s = f->s + t * f->step;
+      vf du = V_ZERO(), di = V_ZERO(), ddt = V_ZERO(), dturn = V_ZERO();
+      for (i = 0; i < n; i++) {
+        const size_t at = i * dv;
+        const vf a = V_AT(f->a + at), angle = V_AT(f->a + at + h), w = miras__v_left_of(a, dt);
+        const vf g = V_FMA(V_SET1(q[i]), V_AT(more), V_AT(d->ds + at));
+        const vf k = V_FMA(V_SET1(q[i]), V_AT(more + h), V_AT(d->ds + at + h));
+        vf sr = V_AT(s + at), si = V_AT(s + at + h), c, sine, by, z, r, m, lr, li;
+        z = miras__v_scale_of(f, t, V_MUL(a, dt), w, &by);
+        c = miras__v_cos(V_MUL(angle, turn), &sine);
+        lr = V_MUL(w, V_FMA(sine, k, V_MUL(c, g)));
+        li = V_MUL(w, V_FNMA(sine, g, V_MUL(c, k)));            /* conj(l) g                      */
+        if (f->b) sr = V_SUB(sr, V_AT(f->b + at)), si = V_SUB(si, V_AT(f->b + at + h));
+        r = V_FMA(sr, lr, V_MUL(si, li));
+        m = V_FNMA(si, lr, V_MUL(sr, li));
+        r = V_FMA(V_MUL(V_SET1(x[i]), by), V_FMA(u, g, V_MUL(v, k)), r);
+        V_PUT(s + f->step + at, V_MUL(z, g));
+        V_PUT(s + f->step + at + h, V_MUL(z, k));
+        z = V_MUL(V_SET1(x[i]), z);
+        du = V_FMA(z, g, du), di = V_FMA(z, k, di);
+        r = V_MUL(a, r);
+        ddt = V_SUB(ddt, r), dturn = V_FMA(angle, m, dturn);
+        V_PUT(d->da + at, V_FNMA(dt, r, V_AT(d->da + at)));
+        V_PUT(d->da + at + h, V_FMA(turn, m, V_AT(d->da + at + h)));
+        if (d->db) V_PUT(d->db + at, V_ADD(V_SUB(g, lr), V_AT(d->db + at)));
+        if (d->db) V_PUT(d->db + at + h, V_ADD(V_SUB(k, li), V_AT(d->db + at + h)));
+        V_PUT(d->ds + at, lr);
+        V_PUT(d->ds + at + h, li);
+      }
+      V_PUT(d->du + t * dv, du);
+      V_PUT(d->du + t * dv + h, di);
+      V_PUT(d->ddt + t * dv, ddt);
+      V_PUT(d->ddt + t * dv + h, dturn);
+    }
+  }
+}
+
 static void miras__scan_bwd(const miras__scan *f, const miras__scan_grads *d) {
   const size_t n = f->n, dv = f->dv;
   size_t t, i;
+  if (f->turning) {
+    miras__scan_turning_bwd(f, d);
+    return;
+  }
   V_SHARE(dv) {
     for (t = f->rows; t-- > 0;) {
       const vf dt = V_AT(f->dt + t * f->ld_dt), dy = V_AT(d->dy + t * f->ld_y);
@@ -9876,11 +10102,14 @@ static void miras__scan_bwd(const miras__scan *f, const miras__scan_grads *d) {
         const size_t at = i * dv;
         const vf a = V_AT(f->a + at), w = miras__v_left_of(a, dt);
         const vf g = V_FMA(V_SET1(q[i]), dy, V_AT(d->ds + at));
-        vf z = V_AT(s + at);
-        V_PUT(s + f->step + at, g);
-        du = V_FMA(V_SET1(x[i]), g, du);
+        vf z = V_AT(s + at), by = V_ZERO(), zg = g;
+        if (f->scale) zg = V_MUL(g, miras__v_scale_of(f, t, V_MUL(a, dt), w, &by));
+        V_PUT(s + f->step + at, zg);
+        du = V_FMA(V_SET1(x[i]), zg, du);
         if (f->b) z = V_SUB(z, V_AT(f->b + at));
-        z = V_MUL(a, V_MUL(V_MUL(w, g), z));
+        z = V_MUL(V_MUL(w, g), z);
+        if (f->scale) z = V_FMA(V_MUL(V_SET1(x[i]), by), V_MUL(V_AT(f->u + t * f->ld_u), g), z);
+        z = V_MUL(a, z);
         ddt = V_SUB(ddt, z);
         V_PUT(d->da + at, V_FNMA(dt, z, V_AT(d->da + at)));
         if (d->db) V_PUT(d->db + at, V_FMA(V_SUB(V_SET1(1.0f), w), g, V_AT(d->db + at)));
@@ -15573,7 +15802,8 @@ static void miras__frozen_clear(const miras__call *call) {
  * [n, dv], A = exp(a), x = phi(k), u = eta (.) v, a time tau_j of each column, and B the initial
  * memory where decays lead to it, else 0:
  *   w_ij = exp(-A_ij tau_j)
- *   S_t  = B + w (.) (S_(t-1) - B) + x u'       y = S_t' q
+ *   S_t  = B + w (.) (S_(t-1) - B) + z (.) x u'       y = S_t' q
+ * where z follows from w by write_scale, and entries may be complex (turning).
  * No chunk of this is a product of matrices, because what is left of a pair in row i and column j
  * is a number of its own. So tokens follow each other, and columns lie side by side (room @28); a
  * chunk is nothing here, but for where S is swept. The tape keeps S before every 16th token of a
@@ -15637,10 +15867,13 @@ static void *miras__scan_open(void *own, const miras__call *a, int backward) {
   f->n = f->ld_x = f->ld_q = p->features;
   f->dv = f->ld_dt = f->ld_u = (size_t)p->d.value_dim;
   f->step = 0;
+  f->scale = (int)p->d.write_scale, f->start = 0, f->turning = p->d.turning;
   f->a = k->a;
   f->b = p->to_init ? a->init : NULL;
   f->s = a->state;
   a->K->map(MIRAS__EXP, k->a, a->decay_log, p->weights);
+  if (f->turning)
+    a->K->copy_rows(k->a + f->dv / 2, f->dv, a->decay_log + f->dv / 2, f->dv, f->n, f->dv / 2);
   if (!MIRAS__TRAINS || !backward) return k;
   miras__dstate_in(a, k->ds, k->ds);
   f->s = k->states;
@@ -15658,6 +15891,11 @@ static miras__rows miras__scan_rows(miras__scanning *k, const miras__call *a, si
   return rows;
 }
 
+/* Is token t of the call a head's first, of which all is written? */
+static int miras__scan_starts(const miras__call *a, size_t t) {
+  return a->p->d.write_scale == MIRAS_WRITE_SCALE_START && !(a->position + (uint64_t)t);
+}
+
 /* Take m tokens of the call from t on, whose rows are there; y NULL: answer nothing. Swept are
  * states where chunks have closed. */
 static void miras__scan_run(miras__scanning *k, const miras__call *a, size_t t, size_t m, float *y,
@@ -15669,6 +15907,7 @@ static void miras__scan_run(miras__scanning *k, const miras__call *a, size_t t, 
     for (rows = 0; i + rows < m && !swept; rows++)
       swept = miras__sweeps(&a->p->d, a->position + (uint64_t)(t + i + rows + 1));
     f.rows = rows;
+    f.start = miras__scan_starts(a, t + i);
     f.x = k->x + i * f.ld_x, f.dt = k->dt + i * f.ld_dt, f.u = k->u + i * f.ld_u;
     f.q = y ? k->q + i * f.ld_q : NULL;
     f.y = miras__to(y, i * ldy), f.ld_y = ldy;
@@ -15716,6 +15955,7 @@ static void miras__scan_undo(void *record, const miras__call *a, size_t t, size_
   for (i = 0; i < m; i++)
     K->dot_rows(0, k->dq + i * n, 1, k->states + (i + 1) * each, dv, g.dy + i * a->lddy, 0, n, dv);
   f->rows = m;
+  f->start = miras__scan_starts(a, t);
   f->x = k->x, f->dt = k->dt, f->u = k->u, f->q = k->q, f->ld_y = a->lddy;
   K->scan_bwd(f, &g);
   for (i = 0; i < m; i++)
@@ -18696,6 +18936,8 @@ typedef struct miras__row {
 #define MIRAS__BLOCKS MIRAS__W(chunk, 16)
 #define MIRAS__KEEP_HEAD MIRAS__W(decay_gate, MIRAS_GATE_HEAD)
 #define MIRAS__KEEP_CHANNEL MIRAS__W(decay_gate, MIRAS_GATE_CHANNEL)
+#define MIRAS__ENTRIES \
+  MIRAS__W(decay_gate, MIRAS_GATE_ENTRY), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE)
 #define MIRAS__STEP_HEAD MIRAS__W(learning_rate_gate, MIRAS_GATE_HEAD)
 #define MIRAS__FORGET(f, ratio) MIRAS__R(decay_rate, f), MIRAS__R(decay_ratio, ratio)
 /* of every perceptron inside a model */
@@ -18733,10 +18975,9 @@ static const miras__row miras__table[] = {
    {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"mamba-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
-   MIRAS__INSIDE(MIRAS__W(decay_gate, MIRAS_GATE_ENTRY),
+   MIRAS__INSIDE(MIRAS__ENTRIES,
     MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL), MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_TIME), MIRAS__L(mixer.tied_dt, 1),
-    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_TIME), MIRAS__L(mixer.tied_dt, 1))
    {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"mamba2-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
@@ -18748,6 +18989,27 @@ static const miras__row miras__table[] = {
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"lru-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__ENTRIES, MIRAS__W(write_scale, MIRAS_WRITE_SCALE_ROOT),
+    MIRAS__W(turning, 1), MIRAS__L(mixer.fixed_gates, MIRAS_FIXED_DECAY))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"s5-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__ENTRIES, MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__W(turning, 1), MIRAS__L(mixer.fixed_gates, MIRAS_FIXED_DECAY),
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_TIME), MIRAS__L(mixer.tied_dt, 1))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"rg-lru", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__ENTRIES, MIRAS__W(learning_rate_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__W(write_scale, MIRAS_WRITE_SCALE_START))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"hgrn-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__ENTRIES, MIRAS__W(write_scale, MIRAS_WRITE_SCALE_REST),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_TIME))
    {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"deltanet-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_ALL, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
@@ -18878,6 +19140,7 @@ MIRAS__FITS(miras__table_fit, MIRAS__COUNT(miras__table) == MIRAS_PRESET_ROWS);
 #undef MIRAS__BLOCKS
 #undef MIRAS__KEEP_HEAD
 #undef MIRAS__KEEP_CHANNEL
+#undef MIRAS__ENTRIES
 #undef MIRAS__STEP_HEAD
 #undef MIRAS__FORGET
 #undef MIRAS__PERCEPTRON
@@ -18944,10 +19207,20 @@ static const miras__setting miras__published_as[][8] = {
   {MIRAS__RAW, MIRAS__L(mixer.rope.type, MIRAS_ROPE_TYPE_POSITION)},                    /* RetNet */
   {MIRAS__UNMIXED, MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_FLOOR), MIRAS__L(mixer.out_gate,
    MIRAS_FN_NONE),
-   MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)}     /* HGRN2 */
+   MIRAS__L(mixer.norm_heads, 65536), MIRAS__FIELD(mixer.out_norm_epsilon, 1, 1e-5)},    /* HGRN2 */
+  {MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ONES), MIRAS__L(mixer.conv_bias, 1),          /* Griffin  */
+   MIRAS__L(mixer.from_values, 1), MIRAS__L(mixer.gate_blocks, 65536),
+   MIRAS__L(mixer.v_act, MIRAS_FN_NONE), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),
+   MIRAS__L(mixer.out_gate, MIRAS_FN_GELU), MIRAS__L(mixer.projection_bias, 1)},
+  {MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ONES), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),
+   MIRAS__L(mixer.v_act, MIRAS_FN_NONE), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),
+   MIRAS__L(mixer.out_gate, MIRAS_FN_SIGMOID), MIRAS__L(mixer.d_skip, 2)},      /* LRU, S5 */
+  {MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ONES), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),
+   MIRAS__L(mixer.norm_heads, 65536)}                                                /* HGRN     */
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
-       MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+       MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_GRIFFIN, MIRAS__AS_LRU,
+       MIRAS__AS_HGRN, MIRAS__AS_TTT };
 MIRAS__FITS(miras__published_fit, MIRAS__COUNT(miras__published_as) == MIRAS__AS_TTT);
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -18978,6 +19251,16 @@ static const struct {
   {"moneta-h", MIRAS_PRESET_MONETA MIRAS__AS("cmcw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
   {"yaad-h", MIRAS_PRESET_YAAD MIRAS__AS("cmcw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
   {"memora-h", MIRAS_PRESET_MEMORA MIRAS__AS("cmcw", MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW)},
+  {"samba", MIRAS_PRESET_MAMBA_MEMORY MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0,
+                                                MIRAS__AS_MAMBA)},
+  {"gated-deltanet-h1", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mw", MIRAS_LAYER_MEMORY, 1, 0, 0,
+                                                              MIRAS__AS_ROW)},
+  {"gated-deltanet-h2", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("nmw", MIRAS_LAYER_MEMORY, 1, 0, 0,
+                                                              MIRAS__AS_ROW)},
+  {"griffin", MIRAS_PRESET_RG_LRU MIRAS__AS("mmw", MIRAS_LAYER_MEMORY, 1, 0, 0,
+                                            MIRAS__AS_GRIFFIN)},
+  {"transformer++", MIRAS_PRESET_SOFTMAX_ATTENTION MIRAS__AS("a", MIRAS_LAYER_MEMORY, 1, 0, 0,
+                                                             MIRAS__AS_ROW)},
   {"kimi-linear", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 0,
                                                     MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
   {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1,
@@ -19001,6 +19284,9 @@ static const struct {
   {"retnet",
    MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
   {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2)},
+  {"lru", MIRAS_PRESET_LRU_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
+  {"s5", MIRAS_PRESET_S5_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
+  {"hgrn", MIRAS_PRESET_HGRN_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN)},
   {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)},
   {"associations", MIRAS_PRESET_YAAD MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"signals", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
@@ -19037,6 +19323,16 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
   l->mixer.out_norm = MIRAS_NORM_LAYER;
   l->mixer.norm_heads = 65536;
   l->mixer.out_gate = mamba ? MIRAS_FN_GELU : MIRAS_FN_NONE;
+}
+
+/* What all layers of Griffin have, and its attention. */
+static void miras__publish_griffin(miras_model_desc *d) {
+  miras_attention_desc *a = &d->layer[1].attention;
+  d->logit_cap = 30;
+  d->layer[0].mlp.act = d->layer[1].mlp.act = MIRAS_FN_GELU;
+  d->layer[0].mlp.bias = d->layer[1].mlp.bias = 1;
+  a->kv_heads = a->bias = 1;
+  a->rope.share = MIRAS_ROPE_SHARE_HALF;
 }
 
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset preset, int layers) {
@@ -19084,6 +19380,14 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
                     (int)MIRAS__COUNT(miras__published_as[as]));
   if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
   miras__usual_layer(&d->layer[0]);
+  if (as == MIRAS__AS_GRIFFIN) miras__publish_griffin(d);
+  if (block[0] == 'n') {
+    miras__row_layer(&d->layer[5], MIRAS_PRESET_MAMBA2_MEMORY, 1);
+    miras__apply(&d->layer[5], miras__published_as[MIRAS__AS_MAMBA2],
+                 (int)MIRAS__COUNT(miras__published_as[MIRAS__AS_MAMBA2]));
+    miras__usual_layer(&d->layer[5]);
+    d->layer[5].letter = 'n';
+  }
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
   d->layer[0].mlp.none = !miras__wholes[i].mlps && block[0] == 'm';
@@ -20262,6 +20566,8 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_NORM_LOW, "gates_norm.gain", MIRAS__BY_TILE, 0, 10, 1)                                \
   X(MIRAS__W_GATES_DOWN, "gates.down", MIRAS__BY_TIMES, 7, 10, 1)                                  \
   X(MIRAS__W_GATES_UP, "gates.up", MIRAS__BY_TIMES, 8, 1, 1)                                       \
+  X(MIRAS__W_KEEP_BLOCKS, "gates.keep", MIRAS__BY_TIMES, 29, 10, 1)                                \
+  X(MIRAS__W_STEP_BLOCKS, "gates.step", MIRAS__BY_TIMES, 30, 10, 1)                                \
   X(MIRAS__W_DECAY_DOWN, "decay.down", MIRAS__BY_TIMES, 18, 10, 1)                                 \
   X(MIRAS__W_DECAY_UP, "decay.up", MIRAS__BY_TIMES, 19, 1, 1)                                      \
   X(MIRAS__W_RATE_DOWN, "rate.down", MIRAS__BY_TIMES, 20, 10, 1)                                   \
@@ -20320,7 +20626,10 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_ROUTER, "mlp.router", MIRAS__BY_TIMES, 26, 10, 1)                                     \
   X(MIRAS__W_MLP_GATE, "mlp.gate", MIRAS__BY_TIMES, 12, 10, 1)                                     \
   X(MIRAS__W_MLP_UP, "mlp.up", MIRAS__BY_TIMES, 13, 10, 1)                                         \
-  X(MIRAS__W_MLP_DOWN, "mlp.down", MIRAS__BY_TIMES, 14, 0, 1)
+  X(MIRAS__W_MLP_DOWN, "mlp.down", MIRAS__BY_TIMES, 14, 0, 1)                                      \
+  X(MIRAS__W_BIAS_MLP_GATE, "mlp.gate_bias", MIRAS__BY_TILE, 0, 0, 1)                              \
+  X(MIRAS__W_BIAS_MLP_UP, "mlp.up_bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
+  X(MIRAS__W_BIAS_MLP_DOWN, "mlp.down_bias", MIRAS__BY_TILE, 0, 0, 1)
 
 enum {
   MIRAS__W_NONE,
@@ -20348,6 +20657,7 @@ MIRAS__FITS(miras__params_fit,
 MIRAS__FITS(miras__params_follow, MIRAS__W_NORM1_BIAS == MIRAS__W_NORM1 + 1 &&
             MIRAS__W_NORM2_BIAS == MIRAS__W_NORM2 + 1 && MIRAS__W_NORM_K == MIRAS__W_NORM_Q + 1 &&
             MIRAS__W_BESIDE_NORM_K == MIRAS__W_BESIDE_NORM_Q + 1 &&
+            MIRAS__W_STEP_BLOCKS == MIRAS__W_KEEP_BLOCKS + 1 &&
             MIRAS__W_V == MIRAS__W_Q + 2 && MIRAS__W_CONV_V == MIRAS__W_CONV_Q + 2 &&
             MIRAS__W_CONV_BIAS_V == MIRAS__W_CONV_BIAS_Q + 2);
 
@@ -20460,6 +20770,7 @@ typedef struct miras__mixer {
   size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
   size_t qk, keys, values;         /* columns of a row's queries, keys and values                 */
   size_t low_rank;                 /* columns that gates are made of; 0: of none                  */
+  size_t blocks;                   /* of the matrices that make gates of values; 0: none do       */
   size_t norm_heads;               /* heads that share a norm                                     */
   miras_qk_map qk_map;
   float length, query_scale;       /* of keys, as qk_norm_fwd takes it, 0: their own              */
@@ -20470,7 +20781,8 @@ typedef struct miras__mixer {
   miras__gates gate[MIRAS__GATE_GROUPS];
   float low, high;                 /* what g of decay gates, and of a tied step, is held between  */
   float *gate_scale;               /* [outs]                                                      */
-  float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
+  float *idle;                     /* [2, idling] zeros and ones: gates of what only reads, keys and
+                                      queries that nothing makes                                  */
   size_t idling;
   miras__rope rope;
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
@@ -20521,7 +20833,7 @@ typedef struct miras__program {
   unsigned char norm;              /* miras_norm                                                  */
   unsigned char form;              /* of matrices (miras_weights)                                 */
   unsigned char drops;             /* branches go through dropout                                 */
-  unsigned char biased;            /* projections of memories have biases                         */
+  unsigned char biased;            /* projections have biases: 1, of the MLP: 2                   */
   unsigned char headed;            /* operations that are memories or attention                   */
   unsigned char fits;              /* 0: there is too much of something                           */
   /* what follows */
@@ -20821,19 +21133,28 @@ enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other w
 
 /* Has every expert some rows of a parameter? */
 static int miras__of_experts(const miras__program *p, const miras__param *w) {
-  return p->mlp.experts && w >= p->param + MIRAS__W_MLP_GATE;
+  return p->mlp.experts && w >= p->param + MIRAS__W_MLP_GATE &&
+         w <= p->param + MIRAS__W_MLP_DOWN;
 }
 
-/* The rows of a parameter that one expert has; all rows of a layer without experts. */
+/* The matrices, one below the other, that a parameter is: experts', blocks along a diagonal, or 1;
+ * and the rows of each. */
+static size_t miras__matrices_of(const miras__program *p, const miras__param *w) {
+  const int id = (int)(w - p->param);
+  if (p->mixer.blocks && (id == MIRAS__W_KEEP_BLOCKS || id == MIRAS__W_STEP_BLOCKS))
+    return p->mixer.blocks;
+  return miras__of_experts(p, w) ? p->mlp.experts : 1;
+}
 static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
-  return miras__of_experts(p, w) ? w->rows / p->mlp.experts : w->rows;
+  return w->rows / miras__matrices_of(p, w);
 }
 
 /* The columns of a panel of a weight; 0: rows. */
 static size_t miras__panel_of(const miras__kernels *k, const miras__program *p,
                               const miras__param *w) {
 #if MIRAS__PANELS
-  return p->form || miras__of_experts(p, w) ? 0 : k->panel;
+  return p->form || miras__matrices_of(p, w) > 1 || w == p->param + MIRAS__W_KEEP_BLOCKS ||
+         w == p->param + MIRAS__W_STEP_BLOCKS ? 0 : k->panel;
 #else
   (void)k, (void)p, (void)w;
   return 0;
@@ -20895,8 +21216,8 @@ static void miras__times_task(void *argument, int index, int worker) {
                 j->n, cols, j->rows, scratch);
 }
 
-/* That of expert e. Where the visit's task is the only one, all workers take columns of a product
- * whose weights are many. */
+/* That of matrix e of a parameter. Where the visit's task is the only one, all workers take columns
+ * of a product whose weights are many. */
 static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, float *c, size_t ldc,
                             const float *x, size_t ldx, size_t n) {
   const miras__program *p = a->layer->p;
@@ -20936,7 +21257,7 @@ static void miras__times(const miras__visit *a, int id, int mode, float *c, size
   }
 }
 
-/* dx [n, rows] = or += d W', of expert e. */
+/* dx [n, rows] = or += d W', of matrix e. */
 static void miras__times_of_bwd(const miras__visit *a, int id, size_t e, int mode, float *dx,
                                 size_t ldx, const float *d, size_t ldd, size_t n) {
   const miras__program *p = a->layer->p;
@@ -21067,7 +21388,8 @@ static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, s
                                          size_t chunk) {
   to->turn = r->dim                              ? (size_t)r->dim
              : r->share == MIRAS_ROPE_SHARE_NONE ? 0
-             : r->share == MIRAS_ROPE_SHARE_ALL  ? n : (n / 4 + 1) / 2 * 2;
+             : r->share == MIRAS_ROPE_SHARE_ALL  ? n
+             : r->share == MIRAS_ROPE_SHARE_HALF ? (n / 2 + 1) / 2 * 2 : (n / 4 + 1) / 2 * 2;
   to->way = r->interleaved ? 2 : 1;
   to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? chunk : 0;
 }
@@ -21611,6 +21933,38 @@ static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
                      w->cols);
   }
   miras__adapters_bwd(a, o, 1, dx, d.p, d.ld);
+}
+
+/* y = x W for each of the weights of gates, whose matrices are blocks along the diagonal: block e
+ * makes as many columns of y of as many of x. */
+static void miras__op_blocks(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  const size_t each = m->value / m->blocks;
+  size_t e;
+  int id;
+  for (id = MIRAS__W_KEEP_BLOCKS; id <= MIRAS__W_STEP_BLOCKS; id++) {
+    const miras__param *w = miras__param_of(a->layer->p, id);
+    for (e = 0; w->rows && e < m->blocks; e++)
+      miras__times_of(a, id, e, MIRAS__SET, y.p + w->column + e * each, y.ld, x.p + e * each, x.ld,
+                      a->n);
+  }
+}
+
+/* dx =+ dy W' */
+static void miras__op_blocks_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
+  const size_t each = m->value / m->blocks;
+  int id, mode = miras__mode(o, 0);
+  size_t e;
+  for (id = MIRAS__W_KEEP_BLOCKS; id <= MIRAS__W_STEP_BLOCKS; id++) {
+    const miras__param *w = miras__param_of(a->layer->p, id);
+    for (e = 0; w->rows && e < m->blocks; e++)
+      miras__times_of_bwd(a, id, e, mode, dx.p + e * each, dx.ld, d.p + w->column + e * each, d.ld,
+                          a->n);
+    if (w->rows) mode = MIRAS__ADD;
+  }
 }
 
 /* y = x + u W + b, of the stream, u W + b behind dropout; without a weight u. */
@@ -22208,6 +22562,7 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
   miras__constant_gates(&m->plan.d, layer->keep + h, io);
   if (m->plan.d.token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
   io->y = y.p + h * m->dv, io->ldy = y.ld;
+  if (m->qk_map == MIRAS_QK_MAP_ONES) io->k = io->q = m->idle + m->idling;
   if (o->function) miras__only_reads(m, io);
   miras__layer_head(layer, a->k, h, run);
   run->io = io;
@@ -22713,7 +23068,7 @@ enum {
   MIRAS__OP_CONV, MIRAS__OP_READ, MIRAS__OP_JOIN, MIRAS__OP_ANGLES, MIRAS__OP_TURN,
   MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
   MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
-  MIRAS__OP_COUNT
+  MIRAS__OP_BLOCKS, MIRAS__OP_COUNT
 };
 typedef void (*miras__op_fn)(const miras__visit *a, const miras__op *o);
 typedef struct miras__op_kind {
@@ -22772,7 +23127,9 @@ static const miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"attend", MIRAS__PAIRS(miras__op_attend), MIRAS__PAIRS(MIRAS__BACK(miras__op_attend_bwd)),
    MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY, 126, 0, 63},
   {"tail", miras__op_tail, NULL, MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS, 0, 0, 0},
-  {"experts", miras__op_experts, MIRAS__BACK(miras__op_experts_bwd), MIRAS__IS_DENSE, 30, 14, 23}
+  {"experts", miras__op_experts, MIRAS__BACK(miras__op_experts_bwd), MIRAS__IS_DENSE, 30, 14, 23},
+  {"blocks", miras__op_blocks, MIRAS__BACK(miras__op_blocks_bwd),
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 0, 1}
 };
 
 /* ---- going through them ---- */
@@ -22935,6 +23292,23 @@ static void miras__weight_job(const miras__visit *a, int id, int pairs, const mi
   list->tasks = j->first + p->mlp.experts * miras__job_blocks(j);
 }
 
+/* Those of blocks along the diagonals of gates' matrices. */
+static void miras__block_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
+                              miras__jobs *list) {
+  const miras__program *p = a->layer->p;
+  const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
+  const size_t each = p->mixer.value / p->mixer.blocks;
+  size_t e;
+  int id;
+  for (id = MIRAS__W_KEEP_BLOCKS; id <= MIRAS__W_STEP_BLOCKS; id++) {
+    const miras__param *w = miras__param_of(p, id);
+    float *to = w->rows ? miras__grad_to(p, g, id, 0) : NULL;
+    for (e = 0; to && e < p->mixer.blocks; e++)
+      miras__job_product(list, to + e * each * each, each, each, x.p + e * each, x.ld,
+                         d.p + w->column + e * each, d.ld);
+  }
+}
+
 /* Those of a mixture of experts. */
 static void miras__expert_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
                                miras__jobs *list) {
@@ -23010,6 +23384,7 @@ static int miras__layer_weights(const miras__visit *a, const miras__aims *g, int
   for (i = 0; i < p->ops; i++) {
     const miras__op *o = &p->op[i];
     if (o->what == MIRAS__OP_EXPERTS && !round) miras__expert_jobs(a, o, g, list);
+    if (o->what == MIRAS__OP_BLOCKS && !round) miras__block_jobs(a, o, g, list);
     if (!o->param || miras__params[o->param].origin != MIRAS__BY_TIMES ||
         !miras__param_of(p, o->param)->rows)
       continue;
@@ -23239,16 +23614,17 @@ static size_t miras__add_times(miras__program *p, int out, size_t at, int in, si
   return at + cols;
 }
 
-/* The same of all columns of `in`, with the biases that projections of memories may have. */
+/* The same of all columns of `in`, with the biases that projections may have. */
 static size_t miras__add_columns(miras__program *p, int out, size_t at, int in, int id,
                                  size_t cols) {
   static const unsigned char biases[] = {
     MIRAS__W_Q, MIRAS__W_BIAS_Q, MIRAS__W_K, MIRAS__W_BIAS_K, MIRAS__W_V, MIRAS__W_BIAS_V,
-    MIRAS__W_OUT_GATE, MIRAS__W_BIAS_OUT, MIRAS__W_GATES_DOWN, MIRAS__W_BIAS_LOW
+    MIRAS__W_OUT_GATE, MIRAS__W_BIAS_OUT, MIRAS__W_GATES_DOWN, MIRAS__W_BIAS_LOW,
+    MIRAS__W_MLP_UP, MIRAS__W_BIAS_MLP_UP, MIRAS__W_MLP_GATE, MIRAS__W_BIAS_MLP_GATE
   };
   int i, bias = 0;
-  for (i = 0; p->biased && i < (int)sizeof biases; i += 2)
-    if (biases[i] == id) bias = biases[i + 1];
+  for (i = 0; i < (int)sizeof biases; i += 2)
+    if (biases[i] == id && p->biased & (i < 10 ? 1 : 2)) bias = biases[i + 1];
   return miras__add_times(p, out, at, in, 0, id, p->array[in].dim, cols, bias, 1);
 }
 
@@ -23289,7 +23665,8 @@ static miras__set miras__makes(const miras__op *o) {
 }
 static miras__set miras__touches(const miras__op *o) { return miras__slots(o, 127); }
 static miras__set miras__multiplied(const miras__op *o) {
-  return o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_EXPERTS ? miras__of(o->in[0])
+  return o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_EXPERTS ||
+         o->what == MIRAS__OP_BLOCKS ? miras__of(o->in[0])
        : o->what == MIRAS__OP_BRANCH && o->param ? miras__of(o->in[1]) : 0;
 }
 static miras__set miras__back_reads(const miras__op *o) {
@@ -23330,7 +23707,7 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
                                                                  : x.by_adjoint & ~out;
     x.at_grad = flags & MIRAS__IS_AT_GRAD ? x.at_grad | out : x.at_grad & ~out;
     x.multiplied |= miras__multiplied(o);
-    if (times || experts) x.divided |= out;
+    if (times || experts || o->what == MIRAS__OP_BLOCKS) x.divided |= out;
     if (experts) x.divided |= miras__slots(o, 8 | 32);
     if (times) x.divided |= miras__slots(o, 4);
     if (o->what == MIRAS__OP_BRANCH) x.stream |= out, x.divided |= miras__slots(o, 8 | 16);
@@ -23877,7 +24254,8 @@ static void miras__keeps(const miras__program *p, const miras__extent *e, miras_
 
 /* Length that a layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
 static float miras__key_length(miras_qk_map map, int dk) {
-  if (map == MIRAS_QK_MAP_L2 || map >= MIRAS_QK_MAP_ERASE_GATE) return 1;
+  if (map == MIRAS_QK_MAP_L2 || map == MIRAS_QK_MAP_ERASE_GATE || map == MIRAS_QK_MAP_FEEDBACK)
+    return 1;
   if (map == MIRAS_QK_MAP_L1) return -1;
   return map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)dk) : 0;
 }
@@ -23963,8 +24341,10 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->group = m->heads / m->qk_heads;
   m->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
   if (m->norm_heads > m->heads) m->norm_heads = m->heads;
-  m->qk = m->qk_heads * m->dk, m->values = m->inner_steps * m->value;
   m->qk_map = d->mixer.qk_map;
+  if (m->qk_map == MIRAS_QK_MAP_ONES) m->idling = miras__pad(m->dk);
+  else m->qk = m->qk_heads * m->dk;
+  m->values = m->inner_steps * m->value;
   if (m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk) m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
@@ -23974,6 +24354,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   if (d->mixer.rope.type) miras__rope_make(&m->rope, &d->mixer.rope, m->dk, (size_t)of->chunk);
   p->chunk = (size_t)of->chunk;
   if (miras__mixer_gates(m, d, p->rank)) {
+    m->blocks = d->mixer.gate_blocks == MIRAS__EACH_HEAD ? m->heads : (size_t)d->mixer.gate_blocks;
     m->low_rank = m->moving ? (size_t)d->mixer.gate_rank : 0;
     return MIRAS_OK;
   }
@@ -24008,7 +24389,7 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
       g = loss / (double)group->cap;
       return miras__logit(g < 0.95 ? g : 0.95);
     case MIRAS__GATE_SOFTPLUS: return miras__log(miras__expm1(MIRAS__FIRST_TIME));
-    default: return miras__logit(1 - f);
+    default: return m->plan.engine == MIRAS__RUN_SCAN ? 0 : miras__logit(1 - f);
   }
 }
 
@@ -24224,7 +24605,8 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   if (gated) {
     miras__add_columns(p, ab, 0, h, MIRAS__W_MLP_GATE, n);
     gate = miras__add_scale(p, d, MIRAS__SCALE_MLP_GATE, ab, &at, n);
-    miras__add_gate(p, act, ab, ld, gate, 0, n, MIRAS_FN_SILU);
+    miras__add_gate(p, act, ab, ld, gate, 0, n,
+                    d->mlp.act == MIRAS_FN_GELU ? MIRAS_FN_GELU : MIRAS_FN_SILU);
   } else {
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
@@ -24232,13 +24614,13 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
   if (d->attention.post_norm)
     miras__add_branch(p, miras__add_behind(p, act, MIRAS__W_MLP_DOWN, MIRAS__W_NORM2), w, 0, 0, 0);
   else
-    miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, 0, 0);
+    miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, p->biased & 2 ? MIRAS__W_BIAS_MLP_DOWN : 0, 0);
 }
 
 /* What layers end with: the stream goes on with u, times W, parameter id or none, and the MLP. */
 static void miras__build_end(miras__program *p, const miras_layer_desc *d, int u, int id) {
   miras__add_branch(p, u, p->array[u].dim, id,
-                    id == MIRAS__W_O && p->biased ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
+                    id == MIRAS__W_O && p->biased & 1 ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
   miras__build_mlp(p, d, 0);
 }
 
@@ -24324,8 +24706,10 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   const miras_memory_desc *of = &m->plan.d;
   const size_t heads = m->heads, dk = m->dk, keys = m->inner_steps * dk;
   const size_t features = miras__squares(&m->plan) ? (size_t)miras__features(of) : 0;
-  m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
-  m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads, keys);
+  if (m->qk) {
+    m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
+    m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads, keys);
+  }
   m->v = (unsigned char)miras__heads_new(p, "v", heads, heads, m->inner_steps * m->dv);
   if (of->separate_erase) {
     m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
@@ -24361,6 +24745,20 @@ static int miras__build_gates(miras__program *p, int low, size_t at, int g) {
     miras__add_times(p, g, 0, low, at, MIRAS__W_GATES_UP, m->low_rank, m->moving, 0, 0);
   miras__op_new(p, MIRAS__OP_GATES, m->gated, 0, g, 0, m->outs);
   return g;
+}
+
+/* Columns of g = x W of the weights of gates that have blocks along their diagonals. */
+static void miras__add_blocks(miras__program *p, int g, int x, size_t at_x) {
+  const miras__mixer *m = &p->mixer;
+  int i;
+  for (i = MIRAS__KEEP; i <= MIRAS__STEP; i++) {
+    const miras__gates *group = &m->gate[i];
+    const int id = MIRAS__W_KEEP_BLOCKS + i - MIRAS__KEEP;
+    if (!group->count || group->first != group->from || group->from >= m->moving) continue;
+    miras__want(p, id, m->value, m->value / m->blocks);
+    p->param[id].column = group->from;
+  }
+  miras__op_new(p, MIRAS__OP_BLOCKS, g, 0, x, at_x, m->moving);
 }
 
 /* Queries, keys and values of columns of proj: convolutions and functions, the last one first, so
@@ -24459,7 +24857,7 @@ static int miras__build_memory(miras__program *p, const miras_layer_desc *d, con
 
 /* Memories of values, as Mamba's: of x, the values of all heads,
  *   (l, k, q) = x W,  each over its root mean square, with gains or without, or as it is
- * and gates are made of l, of low rank. */
+ * and gates are made of l, of low rank; or, as Griffin's, of x itself, by blocks. */
 static void miras__build_from_values(miras__program *p, int gains) {
   miras__mixer *m = &p->mixer;
   const size_t low = m->low_rank, qk = m->qk, n = low + 2 * qk;
@@ -24469,14 +24867,21 @@ static void miras__build_from_values(miras__program *p, int gains) {
   miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
   int i, r = z;
   o->heads = (uint32_t)m->heads;
-  miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
+  if (n) miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
   if (p->inner_epsilon > 0 || gains) r = miras__rows_new(p, "norm", n);
   for (i = 2; i >= 0 && r != z; i--) {
     if (!cols[i]) continue;
     o = miras__op_new(p, MIRAS__OP_RMS, r, at[i], z, at[i], cols[i]);
     if (gains) o->param = (unsigned char)miras__want(p, gain[i], cols[i], 0);
   }
-  miras__build_gates(p, r, 0, 0);
+  if (m->blocks && m->moving) {
+    const int g = miras__rows_new(p, "g", m->outs);
+    miras__add_blocks(p, g, x, 0);
+    miras__build_gates(p, 0, 0, g);
+  } else {
+    miras__build_gates(p, r, 0, 0);
+  }
+  if (!qk) return;
   miras__add_read(p, m->k, r, low, m->qk_heads, m->dk);
   miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
 }
@@ -24857,7 +25262,7 @@ static void miras__build_parallel_layer(miras__program *p, const miras_layer_des
   miras__add_attend(p, y, &t, f.proj, at + s->q + s->k);
   miras__add_tail(p, f.tail);
   z = miras__build_gated(p, d, &f, z);
-  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, p->biased ? MIRAS__W_BIAS_O : 0, 1);
+  miras__add_branch(p, z, p->mixer.value, MIRAS__W_O, p->biased & 1 ? MIRAS__W_BIAS_O : 0, 1);
   miras__build_end(p, d, miras__build_let(p, d, "ua", y, f.proj, at), MIRAS__W_BESIDE_O);
 }
 
@@ -24976,7 +25381,8 @@ static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char 
   int i, id, n, low = 0;
   for (i = 1; i < MIRAS__PARAMS; i++) {
     if (!p->param[i].rows || miras__params[i].origin != MIRAS__BY_TIMES ||
-        (p->mlp.experts && i >= MIRAS__W_ROUTER))
+        (p->mlp.experts && i >= MIRAS__W_ROUTER) || i == MIRAS__W_KEEP_BLOCKS ||
+        i == MIRAS__W_STEP_BLOCKS)
       continue;
     name[0] = 0;
     miras__say(name, sizeof name, "blocks.*.%s", miras__param_name(p, i, of));
@@ -25002,7 +25408,8 @@ static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char 
 static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const miras_layer_desc *d,
                                                    char *why, size_t n) {
   miras_result result = MIRAS_OK;
-  p->biased = d->mixer.projection_bias != 0 || d->conv.gated > 1;
+  p->biased = d->mixer.projection_bias || d->conv.gated > 1 || d->attention.bias ? 1 : 0;
+  if (d->mlp.bias) p->biased |= 2;
   if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
   if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
   if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
@@ -25026,8 +25433,8 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
  * convolution's, h heads, f a function, m which one, t whose angles; ? behind: if there is one. */
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
-  "o0m", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0", "i0", "i0", "i",
-  "o0123?4?5?", "0", "o0"
+  "o0m", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
+  "o0123?4?5?", "0", "o0", "o0"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -25190,7 +25597,7 @@ static int miras__is_for(const miras__program *p, int id, int group) {
   const int origin = miras__params[id].origin, start = miras__params[id].start;
   if (group <= MIRAS__FOR_BRANCH)
     return origin == MIRAS__BY_TIMES && (id < MIRAS__W_ROUTER || !p->mlp.experts) &&
-           id != MIRAS__W_ROUTER;
+           id != MIRAS__W_ROUTER && id != MIRAS__W_KEEP_BLOCKS && id != MIRAS__W_STEP_BLOCKS;
   if (group == MIRAS__FOR_CONV) return id >= MIRAS__W_CONV_Q && id <= MIRAS__W_CONV_V;
   if (origin != MIRAS__BY_TILE || miras__params[id].stream) return 0;
   if (group == MIRAS__FOR_GAIN) return start == 10 && id != MIRAS__W_OUT_NORM;
@@ -25645,6 +26052,14 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
     miras__add_memory(p, x->out.array, x->in[0].array, x->recalls);
     return 1;
   }
+  if (x->what == MIRAS__OP_BLOCKS) {
+    if (!m->blocks || !m->moving || x->out.at || miras__text_op_of(p, MIRAS__OP_BLOCKS, 0, 0))
+      return miras__text_not(r, "it makes what gates read, once, with mixer.gate_blocks");
+    if (!miras__text_is(r, &x->in[0], m->value) || !miras__text_out(r, &x->out, m->moving))
+      return 0;
+    miras__add_blocks(p, x->out.array, x->in[0].array, x->in[0].at);
+    return 1;
+  }
   if (x->what == MIRAS__OP_SKIP) {
     if (!p->param[MIRAS__W_SKIP].rows || x->in[0].array != m->v || x->out.at ||
         !miras__text_op_of(p, MIRAS__OP_MEMORY, 0, x->out.array))
@@ -25745,7 +26160,8 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
       return miras__text_attention(r, x);
     case MIRAS__OP_EXPERTS: return miras__text_experts(r, x);
     case MIRAS__OP_GATES: case MIRAS__OP_MEMORY: case MIRAS__OP_SKIP: case MIRAS__OP_JOIN:
-    case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: return miras__text_memory(r, x);
+    case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: case MIRAS__OP_BLOCKS:
+      return miras__text_memory(r, x);
     default: return miras__text_points(r, x);
   }
 }
@@ -25825,6 +26241,7 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
   if (!i || (x->by_head && x->heads > 1)) return i ? all : 0;
   switch (o->what) {
     case MIRAS__OP_TIMES: return slot ? p->param[o->param].rows : o->cols;
+    case MIRAS__OP_BLOCKS: return slot ? p->mixer.value : o->cols;
     case MIRAS__OP_BRANCH: return slot != 2 ? all : o->param ? p->param[o->param].rows : p->width;
     case MIRAS__OP_GATES: return slot ? p->mixer.moving : all;
     case MIRAS__OP_KEYS: return slot == 2 ? p->mixer.moving : all;
@@ -25925,8 +26342,8 @@ static int miras__text_made(miras__reader *r, int i) {
 
 /* May an operation read what later ones read too, whose adjoints come first? */
 static int miras__adds_to(const miras__program *p, const miras__op *o) {
-  return o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_MIX || o->what == MIRAS__OP_READ ||
-         o->what == MIRAS__OP_ROTATE || o->what == MIRAS__OP_JOIN ||
+  return o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BLOCKS || o->what == MIRAS__OP_MIX ||
+         o->what == MIRAS__OP_READ || o->what == MIRAS__OP_ROTATE || o->what == MIRAS__OP_JOIN ||
          (o->what == MIRAS__OP_CONV && p->param[o->param].rows > 0);
 }
 
@@ -26482,6 +26899,17 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, miras__r
   const miras__norming of = miras__first_norm(m, x, n);
   miras__embed_rows(k, m, in, n, x, scratch);
   if (m->desc.embed_norm) k->heads_norm_fwd(x, m->ld_x, &of);
+}
+
+/* c tanh(x / c) of outputs, c the model's cap, if it has one; t: NULL, or what receives tanh. */
+static void miras__head_cap(const miras__kernels *k, const miras_model *m, float *x, float *t,
+                            size_t ld, size_t rows, size_t n) {
+  const float c = m->desc.logit_cap;
+  if (!(c > 0)) return;
+  k->scale_rows(x, ld, 1 / c, NULL, 0, x, ld, rows, n);
+  k->squash_fwd(MIRAS__TANH, x, ld, rows, n);
+  if (t) k->copy_rows(t, ld, x, ld, rows, n);
+  k->scale_rows(x, ld, c, NULL, 0, x, ld, rows, n);
 }
 
 /* Add the head's offset to outputs [n, ld]. */
@@ -28047,6 +28475,7 @@ struct miras_trainer {
   size_t group;                    /* tiles whose logits are held at a time                       */
   size_t scratch_size;
   float *last, *logits;            /* [N, W] after the final norm; [group, outs]                  */
+  float *capped;                   /* NULL, or the tanh of capped ones                            */
   float *head_t;                   /* [W, outs] or its panels                                     */
   float *d[3];                     /* [N, W] gradients of the residual stream, in turn            */
   float *part;                     /* [tiles, 2 W] gradients of the final gain and bias, then of
@@ -28283,6 +28712,8 @@ static void miras__tile_end(void *argument, int index, int worker) {
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__head_turned(tr, MIRAS__PANELS), n, m->outs, m->width, pack);
   miras__head_offset(k, m, logits, m->ld_v, n);
+  miras__head_cap(k, m, logits, miras__to(tr->capped, (row - ph->row0) * m->ld_v), m->ld_v, n,
+                  m->outs);
   if (ph->hidden) k->copy_rows(ph->hidden + row * m->width, m->width, last, m->ld_x, n, m->width);
   if (ph->outputs) k->copy_rows(ph->outputs + row * m->outs, m->outs, logits, m->ld_v, n, m->outs);
   for (i = 0; i < m->answers; i++) {
@@ -28305,6 +28736,9 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   const miras__norming last = miras__last_norm(m, ph->out + row * m->ld_x, n);
   if (ph->grad.outputs)
     k->add_rows(d, m->ld_v, ph->grad.outputs + row * m->outs, m->outs, n, m->outs);
+  if (tr->capped)
+    k->squash_bwd(MIRAS__TANH, d, m->ld_v, tr->capped + (row - ph->row0) * m->ld_v, m->ld_v, n,
+                  m->outs);
   MIRAS__CHECKED(miras__gemm_room(n, m->width, m->outs) <= m->pack);
 #ifndef MIRAS__DEVICE
   if (m->desc.weights) {
@@ -28735,6 +29169,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   if (device && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
+  if (m->desc.logit_cap > 0) tr->capped = miras__floats(a, hold < n ? hold : n, m->ld_v);
   tr->head_t = miras__floats(a, m->desc.weights ? 0 : m->width, miras__paneled(m->outs));
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
@@ -29363,6 +29798,7 @@ static void miras__round_logit(void *argument, int index, int worker) {
                   scratch);
   }
   if (m->offset) s->k->add_rows(to, m->outs, m->params + m->offset + c, 0, rows, n);
+  miras__head_cap(s->k, m, to, NULL, m->outs, rows, n);
 }
 
 /* Logits [n, vocab] of n of the rows that were asked of, from `from` on. */
@@ -31293,7 +31729,7 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 10 };   /* of models' files that are read */
+enum { MIRAS__OLDEST = 7, MIRAS__VERSION = 11 };   /* of models' files that are read */
 
 /* ---- fields as text ---- */
 

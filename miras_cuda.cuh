@@ -1434,6 +1434,9 @@ size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size) {
   if (m->desc.adapter.rank)
     return miras__say(why, why_size, "adapter.rank is %d; a device takes 0: there is none there",
                       m->desc.adapter.rank), 0;
+  if (m->desc.logit_cap > 0)
+    return miras__say(why, why_size, "logit_cap is %g; a device takes 0: outputs have none there",
+                      (double)m->desc.logit_cap), 0;
   if (m->desc.adapt.learning_rate > 0)
     return miras__say(why, why_size, "adapt.learning_rate is %g; a device takes 0: there no head "
                                      "learns", (double)m->desc.adapt.learning_rate), 0;
@@ -4713,6 +4716,9 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
   if (m->desc.adapter.rank)
     return miras__say(why, n, "adapter.rank is %d; the fast tier takes 0: it has none",
                       m->desc.adapter.rank), 0;
+  if (m->desc.logit_cap > 0)
+    return miras__say(why, n, "logit_cap is %g; the fast tier takes 0: it has none",
+                      (double)m->desc.logit_cap), 0;
   if (m->width % 8)
     return miras__say(why, n, "width is %u; for the fast tier it is a multiple of 8",
                       (unsigned)m->width), 0;

@@ -907,6 +907,9 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   if (kind == ENTRIES) {
     d = cell(SHAPE_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, chunk, variant);
     d.decay_gate = MIRAS_GATE_ENTRY;
+    d.write_scale = (miras_write_scale)(variant % MIRAS_WRITE_SCALE_COUNT);
+    d.turning = variant % 3 == 1;
+    if (d.turning) d.value_dim = 4 + 2 * (int)(variant % 2);
     return tidy(d);
   }
   d = cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],

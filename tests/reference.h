@@ -943,10 +943,37 @@ REF double ref_ridge(const ref_memory *m, int h, size_t i) {
   return log1p(exp(-fabs(raw))) + (raw > 0.0 ? raw : 0.0);
 }
 
-/* What a time leaves of entry i [features, value_dim] of head h: exp(-exp(a) time). */
-REF double ref_left_of_entry(const ref_memory *m, int h, size_t i, double time) {
-  const size_t P = m->s.weights, heads = (size_t)m->d.heads;
-  return exp(-exp(m->params[(heads + (size_t)h) * P + i]) * time);
+/* a of entry i [features, value_dim] of head h. */
+REF double ref_entry_log(const ref_memory *m, int h, size_t i) {
+  return m->params[((size_t)m->d.heads + (size_t)h) * m->s.weights + i];
+}
+
+/* The entries S [features, value_dim] of head h decay towards `to`, or 0 where that is NULL; scale
+ * [features, value_dim] receives how much of a pair is written into each. Complex entries turn by an
+ * angle a times its own time. first: the head's first token. */
+REF void ref_decay_entries(const ref_memory *m, int h, const double *to, const double *time,
+                           double *S, double *scale, int first) {
+  const size_t n = (size_t)m->features, dv = (size_t)m->d.value_dim, half = dv / 2;
+  const size_t parts = m->d.turning ? half : dv;
+  for (size_t i = 0; i < n * dv; i += dv)
+    for (size_t j = i; j < i + parts; j++) {
+      const double left = exp(-exp(ref_entry_log(m, h, j)) * time[j % dv]);
+      const double less = m->d.write_scale == MIRAS_WRITE_SCALE_NONE   ? 1.0
+                          : m->d.write_scale == MIRAS_WRITE_SCALE_REST ? 1.0 - left
+                          : m->d.write_scale == MIRAS_WRITE_SCALE_START && first
+                            ? 1.0 : sqrt((1.0 - left) * (1.0 + left));
+      const double re = S[j] - (to ? to[j] : 0.0);
+      scale[j] = less;
+      if (!m->d.turning) {
+        S[j] = (to ? to[j] : 0.0) + left * re;
+      } else {
+        const double im = S[j + half] - (to ? to[j + half] : 0.0);
+        const double angle = ref_entry_log(m, h, j + half) * time[j % dv + half];
+        S[j] = (to ? to[j] : 0.0) + left * (re * cos(angle) - im * sin(angle));
+        S[j + half] = (to ? to[j + half] : 0.0) + left * (re * sin(angle) + im * cos(angle));
+        scale[j + half] = less;
+      }
+    }
 }
 
 REF void ref_reset_head(ref_memory *m, int b, int h) {
@@ -1064,8 +1091,9 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
  *                   for k k' S
  *   separate erase: S <- S~ + b (a' S) + k (eta (.) v)'
  * with k = phi(key) and an eta for every entry of the value; of several inner_steps the first
- * decays. Normalised, z adds phi(key) as S does. Returns the loss before the first descent. */
-REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token *x) {
+ * decays. Normalised, z adds phi(key) as S does. first: of the head. Returns the loss before the
+ * first descent. */
+REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token *x, int first) {
   const miras_memory_desc *d = &m->d;
   const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, P = F * dv;
   const int implicit =
@@ -1074,16 +1102,18 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
   double *S = state, *z = state + P, loss = 0.0, one;
   double *before = (double *)ref_zeros(P), *answer = (double *)ref_zeros(dv);
   double *k = m->x, *erased = (double *)ref_zeros(dv), *eta = (double *)ref_zeros(dv);
+  double *scale = (double *)ref_zeros(P);
+  for (size_t i = 0; i < P; i++) scale[i] = 1.0;
   for (int j = 0; j < d->inner_steps; j++) {
     const double *v = x->value + (size_t)j * dv;
     double kk = 0.0;
     ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, k, m->branches);
     for (size_t i = 0; i < P; i++) before[i] = S[i];
-    for (size_t i = 0; i < P && j == 0; i++) {
+    if (d->decay_gate == MIRAS_GATE_ENTRY)
+      ref_decay_entries(m, h, d->decay_target ? B : NULL, x->keep, S, scale, first);
+    for (size_t i = 0; i < P && j == 0 && d->decay_gate != MIRAS_GATE_ENTRY; i++) {
       const double to = d->decay_target ? B[i] : 0.0;
-      const double left = d->decay_gate == MIRAS_GATE_ENTRY
-                            ? ref_left_of_entry(m, h, i, x->keep[i % dv]) : x->keep[i / dv];
-      S[i] = to + left * (S[i] - to) * x->value_keep[i % dv];
+      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_keep[i % dv];
     }
     for (size_t i = 0; i < F && j == 0 && d->normalize; i++) {
       const double to = d->decay_target ? B[P + i] : 0.0;
@@ -1114,7 +1144,7 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
         else if (d->diagonal)
           S[i * dv + o] -= eta[o] * (k[i] * k[i] * before[i * dv + o] - k[i] * v[o]);
         else
-          S[i * dv + o] -= eta[o] * k[i] * m->e[o];
+          S[i * dv + o] -= scale[i * dv + o] * eta[o] * k[i] * m->e[o];
       }
     }
   }
@@ -1122,6 +1152,7 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
   free(answer);
   free(erased);
   free(eta);
+  free(scale);
   return loss;
 }
 
@@ -1720,7 +1751,8 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
     return ref_write_recursive(m, state, h,
                                ref_restarts(&m->d, h, position) ? 0 : ref_age(&m->d, h, position),
                                x);
-  if (ref_exact(&m->d)) return ref_write_exact(m, state, h, x);
+  if (ref_exact(&m->d))
+    return ref_write_exact(m, state, h, x, position == 0 || ref_restarts(&m->d, h, position));
   return ref_write_frozen(m, b, h, position, x);
 }
 
@@ -2012,6 +2044,10 @@ REF int ref_layers(const ref_model *m) {
 REF miras_memory_desc ref_layer_memory(const ref_model *m, int l) {
   miras_memory_desc d = ref_layer_of(m, l)->memory;
   if (d.heads == 0) d.heads = m->d.heads == 0 ? 1 : m->d.heads;
+  if (ref_layer_of(m, l)->mixer.qk_map == MIRAS_QK_MAP_ONES) {
+    if (d.value_dim == 0) d.value_dim = m->d.width / d.heads;
+    d.key_dim = 1;
+  }
   if (d.key_dim == 0) d.key_dim = m->d.width / d.heads;
   return ref_resolve(&d);
 }
@@ -2132,10 +2168,41 @@ REF void ref_times_factor(double *x, size_t n, float by) {
   for (size_t i = 0; i < n && by > 0.0f; i++) x[i] *= (double)by;
 }
 
+/* One number of z W for a row z [n] and a column of W [n, columns]. */
+REF double ref_column(const double *z, const double *W, size_t n, size_t columns, size_t at) {
+  double sum = 0.0;
+  for (size_t i = 0; i < n; i++) sum += z[i] * W[i * columns + at];
+  return sum;
+}
+
+/* up [tokens, projected] of values v [tokens, n]: each gate that moves has n columns, and each of
+ * them reads the values of its own block alone. */
+REF void ref_gate_blocks(const ref_model *m, const miras_memory_desc *md, int l, const double *v,
+                         size_t N, size_t n, double *up, size_t projected) {
+  static const char *const names[2] = {"gates.keep", "gates.step"};
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const size_t blocks =
+    d->mixer.gate_blocks == 65536 ? (size_t)md->heads : (size_t)d->mixer.gate_blocks;
+  const size_t each = n / blocks;
+  size_t from = 0;
+  for (int i = 0; i < 2; i++) {
+    const double *W;
+    if (ref_gate_projected(d, md, i) == 0) continue;
+    W = ref_param(m, l, names[i]);
+    for (size_t r = 0; r < N; r++)
+      for (size_t j = 0; j < n; j++) {
+        const size_t first = j - j % each;
+        up[r * projected + from + j] =
+          ref_column(v + r * n + first, W + first * each, each, each, j % each);
+      }
+    from += n;
+  }
+}
+
 /* gate[which] [tokens, heads, columns], NULL where nothing is learned. Of the low rank that rows h
- * are projected to, or of `made` [tokens, rank]. */
+ * are projected to, or of `made` [tokens, rank]; or of values v, by blocks. */
 REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
-                   size_t N, const double *made, double *gate[REF_GATES]) {
+                   size_t N, const double *made, const double *v, double *gate[REF_GATES]) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
@@ -2154,19 +2221,22 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
   if (projected > 0) { /* the columns of fixed gates are left out */
     char name[80];
     size_t rank;
-    double *low, *up;
-    snprintf(name, sizeof name, "blocks.%d.gates.up", l);
-    ref_param(m, l, "gates.up");
-    rank = (size_t)ref_find(m, name)->shape[0];
-    low = (double *)ref_zeros(N * rank);
-    up = (double *)ref_zeros(N * projected);
-    if (made != NULL) memcpy(low, made, N * rank * sizeof *low);
-    else
-      ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
-    if (d->mixer.projection_bias && made == NULL)
-      ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
-    ref_times_factor(low, N * rank, d->mixer.low_scale);
-    ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
+    double *low = NULL, *up = (double *)ref_zeros(N * projected);
+    if (d->mixer.gate_blocks > 0) {
+      ref_gate_blocks(m, md, l, v, N, H * (size_t)md->value_dim, up, projected);
+    } else {
+      snprintf(name, sizeof name, "blocks.%d.gates.up", l);
+      ref_param(m, l, "gates.up");
+      rank = (size_t)ref_find(m, name)->shape[0];
+      low = (double *)ref_zeros(N * rank);
+      if (made != NULL) memcpy(low, made, N * rank * sizeof *low);
+      else
+        ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
+      if (d->mixer.projection_bias && made == NULL)
+        ref_add_bias(low, ref_param(m, l, "gates.bias"), N, rank);
+      ref_times_factor(low, N * rank, d->mixer.low_scale);
+      ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
+    }
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
       for (size_t r = 0; r < N; r++)
@@ -2292,6 +2362,7 @@ REF int ref_turning(const miras_rope *r, int n) {
   return r->dim > 0                              ? r->dim
          : r->share == MIRAS_ROPE_SHARE_NONE    ? 0
          : r->share == MIRAS_ROPE_SHARE_QUARTER ? n / 4 + n / 4 % 2
+         : r->share == MIRAS_ROPE_SHARE_HALF    ? n / 2 + n / 2 % 2
                                                 : n;
 }
 
@@ -2317,13 +2388,6 @@ REF double ref_out_gate(miras_function form, double g) {
       return 0.5 * g * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (g + 0.044715 * pow(g, 3.0))));
     default: return g * ref_sigmoid(g);
   }
-}
-
-/* One number of z W for a row z [n] and a column of W [n, columns]. */
-REF double ref_column(const double *z, const double *W, size_t n, size_t columns, size_t at) {
-  double sum = 0.0;
-  for (size_t i = 0; i < n; i++) sum += z[i] * W[i * columns + at];
-  return sum;
 }
 
 /* How low ranks are squashed: not, by tanh, by a sigmoid. */
@@ -2471,6 +2535,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.inner_steps;
   const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
+  const int ones = d->mixer.qk_map == MIRAS_QK_MAP_ONES;
   const int split = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
                     d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
   const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || split ? 1.0
@@ -2483,10 +2548,14 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   ref_tokens x;
 
   v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  if (d->mixer.from_values) ref_inner(m, l, v, N, H * dv, K * dk, inner);
-  ref_gates(m, &md, l, h, N, inner[0], gate);
+  if (d->mixer.from_values && !(ones && d->mixer.gate_blocks > 0))
+    ref_inner(m, l, v, N, H * dv, ones ? 0 : K * dk, inner);
+  ref_gates(m, &md, l, h, N, inner[0], v, gate);
   free(inner[0]);
-  if (d->mixer.from_values) {
+  if (ones) {
+    q = (double *)ref_zeros(N * H * dk);
+    for (size_t i = 0; i < N * H * dk; i++) q[i] = 1.0;
+  } else if (d->mixer.from_values) {
     q = ref_shared(inner[2], N, K, H, dk);
   } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
@@ -2494,7 +2563,12 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     q = (double *)ref_zeros(N * H * dk);
     memcpy(q, h, N * H * dk * sizeof *q);
   }
-  if (d->mixer.from_values) {
+  if (ones) {
+    k = (double *)ref_zeros(N * H * dk);
+    memcpy(k, q, N * H * dk * sizeof *k);
+    free(inner[1]);
+    free(inner[2]);
+  } else if (d->mixer.from_values) {
     k = ref_shared(inner[1], N, K, H, dk);
   } else if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
@@ -2574,18 +2648,18 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   free(y);
 }
 
-/* y [heads, n] = x W for one row of x [from], W [from, heads * n], each head normed with a gain (or
+/* y [heads, n] = x W + bias (or NULL) for one row of x [from], W [from, heads * n], each head normed with a gain (or
  * NULL), or all of them, and then its first `turn` entries turned by its position, two as a complex
  * number at a time. */
-REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
-                    const double *gain, double epsilon, const miras_layer_desc *d, int position) {
+REF void ref_turned(double *y, const double *x, const double *W, const double *bias, size_t from,
+                    int heads, int n, const double *gain, double epsilon, const miras_layer_desc *d, int position) {
   const double base = d->attention.rope.theta > 0.0f ? (double)d->attention.rope.theta : 10000.0;
   const int turn = ref_turning(&d->attention.rope, n);
   double all = 0.0;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
-      head[j] = 0.0;
+      head[j] = bias != NULL ? bias[h * n + j] : 0.0;
       for (size_t i = 0; i < from; i++)
         head[j] += x[i] * W[i * (size_t)(heads * n) + (size_t)(h * n + j)];
       square += head[j] * head[j];
@@ -2630,6 +2704,11 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
   const double *Wv = ref_attention_param(m, l, "v.weight");
   const double *gq = d->attention.qk_norm ? ref_attention_param(m, l, "q_norm.gain") : NULL;
   const double *gk = d->attention.qk_norm ? ref_attention_param(m, l, "k_norm.gain") : NULL;
+  const double *bq = d->attention.bias ? ref_param(m, l, "q.bias") : NULL;
+  const double *bk = d->attention.bias ? ref_param(m, l, "k.bias") : NULL;
+  const double *bv = d->attention.bias ? ref_param(m, l, "v.bias") : NULL;
+  const double *bg = d->attention.bias && d->attention.out_gate
+                       ? ref_param(m, l, "out_gate.bias") : NULL;
   const double *pk = d->attention.persistent > 0 ? ref_param(m, l, "persistent.k") : NULL;
   const double *pv = d->attention.persistent > 0 ? ref_param(m, l, "persistent.v") : NULL;
   const size_t width = (size_t)m->d.width;
@@ -2641,7 +2720,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       double *y = out + (size_t)(b * T + t) * (size_t)(heads * dim);
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
-      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
+      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, bq, width, heads, dim, gq,
                  ref_epsilon(m), d, -1);
       ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int a = 0; a < heads * d->attention.persistent; a++) { /* pairs without a position */
@@ -2653,12 +2732,12 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
         sum[head] += score;
         for (int j = 0; j < dim; j++) y[head * dim + j] += score * pv[at + j];
       }
-      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
+      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, bq, width, heads, dim, gq,
                  ref_epsilon(m), d, t);
       ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int i = 2 * first; i <= 2 * t + (recalled != NULL); i += recalled != NULL ? 1 : 2) {
         const double *x = (i % 2 ? recalled : h) + (size_t)(b * T + i / 2) * width;
-        ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), d, i / 2);
+        ref_turned(k, x, Wk, bk, width, shared, dim, gk, ref_epsilon(m), d, i / 2);
         for (int a = 0; a < heads; a++) {
           const int of = a * shared / heads;
           double score = 0.0;
@@ -2666,7 +2745,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
           score = exp(score / sqrt((double)dim));
           sum[a] += score;
           for (int j = 0; j < dim; j++) {
-            double v = 0.0;
+            double v = bv != NULL ? bv[of * dim + j] : 0.0;
             for (size_t c = 0; c < width; c++)
               v += x[c] * Wv[c * (size_t)(shared * dim) + (size_t)(of * dim + j)];
             y[a * dim + j] += score * v;
@@ -2674,7 +2753,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
         }
       }
       for (int j = 0; j < heads * dim; j++) {
-        double gate = 0.0;
+        double gate = bg != NULL ? bg[j] : 0.0;
         for (size_t c = 0; c < width && d->attention.out_gate; c++)
           gate += h[(size_t)(b * T + t) * width + c] *
                   ref_param(m, l, d->type == MIRAS_LAYER_PARALLEL
@@ -2832,14 +2911,19 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
   up = (double *)ref_zeros(N * F);
   gate = (double *)ref_zeros(N * F);
   ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
+  if (ref_layer_of(m, l)->mlp.bias) ref_add_bias(up, ref_param(m, l, "mlp.up_bias"), N, F);
   if (ref_layer_of(m, l)->mlp.act == MIRAS_FN_RELU2) {
     for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
   } else {
     ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
+    if (ref_layer_of(m, l)->mlp.bias) ref_add_bias(gate, ref_param(m, l, "mlp.gate_bias"), N, F);
     ref_times_factor(gate, N * F, ref_layer_of(m, l)->mlp.gate_scale);
-    for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
+    for (size_t i = 0; i < N * F; i++)
+      up[i] *= ref_layer_of(m, l)->mlp.act == MIRAS_FN_GELU ? ref_out_gate(MIRAS_FN_GELU, gate[i])
+                                                            : gate[i] * ref_sigmoid(gate[i]);
   }
   ref_project(out, up, ref_param(m, l, "mlp.down"), N, F, width);
+  if (ref_layer_of(m, l)->mlp.bias) ref_add_bias(out, ref_param(m, l, "mlp.down_bias"), N, width);
   free(up);
   free(gate);
 }
@@ -2982,7 +3066,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       if (type == MIRAS_LAYER_ATTENTION)
         ref_times_factor(mem, N * inner, ref_layer_of(m, l)->attention.out_scale);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
-      if (ref_layer_of(m, l)->mixer.projection_bias)
+      if (ref_layer_of(m, l)->mixer.projection_bias || ref_layer_of(m, l)->attention.bias)
         ref_add_bias(add, ref_param(m, l, "o.bias"), N, width);
       if (post) ref_rms(add, add, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
       free(mem);
@@ -3019,6 +3103,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     for (size_t o = 0; o < vocab; o++) {
       row[o] = 0.0;
       for (size_t i = 0; i < width; i++) row[o] += h[t * width + i] * head[o * width + i];
+      if (d->logit_cap > 0.0f)
+        row[o] = (double)d->logit_cap * tanh(row[o] / (double)d->logit_cap);
       if (row[o] > top) top = row[o];
       if (logits != NULL) logits[t * vocab + o] = row[o];
     }

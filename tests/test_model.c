@@ -294,7 +294,7 @@ static const struct {
    "mixer.qk_map=l1"},
   {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 26, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 32, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -528,7 +528,16 @@ static const struct {
   {"mamba2", "yarn beside a memory, with a factor", NULL,
    "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
    "m.attention.rope_scaling.type=yarn m.attention.rope_scaling.factor=4 "
-   "m.attention.rope_scaling.context=20 m.attention.rope_scaling.attention_factor=0.8"}};
+   "m.attention.rope_scaling.context=20 m.attention.rope_scaling.attention_factor=0.8"},
+  {"griffin", "griffin", "mw", "m.mixer.gate_rank=0 logit_cap=0.7 w.attention.head_dim=6"},
+  {"griffin", "griffin, two blocks, a fixed decay, keys; attention with biases and a gate", "wm",
+   "m.memory.value_dim=10 m.mixer.gate_rank=0 m.mixer.gate_blocks=2 m.mixer.fixed_gates=1 "
+   "m.mixer.qk_map=l2 m.memory.key_dim=3 w.attention.out_gate=1 w.mlp.act=relu2"},
+  {"griffin", "griffin, no blocks, one head, steps alone", "m",
+   "m.memory.heads=1 m.mixer.gate_blocks=0 m.memory.write_scale=rest m.mlp.bias=0 logit_cap=2"},
+  {"lru", "lru", NULL, "m.memory.value_dim=10"},
+  {"s5", "s5", NULL, "m.memory.value_dim=10"},
+  {"hgrn", "hgrn", NULL, "m.memory.value_dim=10"}};
 
 static subject family(int n) {
   subject s;
