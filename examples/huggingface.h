@@ -20,8 +20,8 @@
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
  * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
  * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; Llama. Angles of
- * rotary positions may be scaled: rope_type linear, yarn or llama3.
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma
+ * (Griffin); Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -541,6 +541,7 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_SCALING, HF__C_SCALING_BY, HF__C_SCALING_FROM, HF__C_SCALING_LOW, HF__C_SCALING_HIGH,
        HF__C_SCALING_SIZE, HF__C_SPARSE_FROM, HF__C_INTERVAL_FROM, HF__C_KV_TYPES,
        HF__C_INNER_SSM, HF__C_BLOCK_INNER, HF__C_ADJUST, HF__C_INNER_FACTOR, HF__C_MULTIPLE,
+       HF__C_CAP, HF__C_BLOCK_TYPES, HF__C_SLIDING_TYPES,
        /* factors; those of lists one after the other */
        HF__C_EMBED_BY, HF__C_LOGITS_BY, HF__C_LOGITS_OVER, HF__C_BRANCH_BY, HF__C_SCORES_BY,
        HF__C_KEYS_BY, HF__C_ATTENTION_IN_BY, HF__C_ATTENTION_BY, HF__C_SSM_IN_BY, HF__C_SSM_BY,
@@ -1019,6 +1020,30 @@ static const hf__field hf__says_olmo_hybrid[] = {
   {"linear_conv_kernel_dim", "positive", HF__C_CONV},
   {"linear_allow_neg_eigval", "false true", HF__C_NEGATIVE},
   {"linear_use_gate", "true", -1}
+};
+
+/* RecurrentGemma. Attention looks back as far as its window; kinds of layer are a list for all of
+ * them, or one that is repeated. */
+static const hf__field hf__says_recurrent_gemma[] = {
+  {"intermediate_size", "positive", HF__C_INNER},
+  {"num_attention_heads", "positive", HF__C_HEADS},
+  {"num_key_value_heads", "positive null", HF__C_KV_HEADS},
+  {"head_dim", "positive", HF__C_HEAD_DIM},
+  {"lru_width", "positive null", HF__C_INNER_SSM},
+  {"attention_window_size sliding_window", "positive", HF__C_POSITIONS},
+  {"conv1d_width", "positive", HF__C_CONV},
+  {"logits_soft_cap", "positive", HF__C_CAP},
+  {"rms_norm_eps", "positive", HF__C_EPSILON},
+  {"rope_theta", "positive", HF__C_THETA},
+  {"partial_rotary_factor", "positive", HF__C_PARTIAL},
+  {"rope_parameters", "object", -1},
+  {"rope_type", "default", -1},
+  {"hidden_activation hidden_act", "gelu_pytorch_tanh", -1},
+  {"attention_bias", "false true", HF__C_BIAS},
+  {"block_types _block_types", "list", HF__C_BLOCK_TYPES},
+  {"layers_block_type layer_types", "list null", HF__C_SLIDING_TYPES},
+  {"attention_dropout w_init_variance_scale final_w_init_variance_scale "
+   "max_position_embeddings embeddings_scale_by_sqrt_dim", "any", -1}
 };
 
 /* Jamba; of Mamba's fields those with other names. */
@@ -2493,6 +2518,54 @@ static int hf__describe_jamba(hf__reader *c, miras_model_desc *d) {
   return hf__describe_pattern(c, d, letter);
 }
 
+/* RecurrentGemma: RG-LRU and attention of a window. As in hf__describe_hybrid the embedding is times
+ * 1 here, of the root of the width as BF16 has it. */
+static int hf__describe_recurrent_gemma(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
+  char letter[MIRAS_MAX_LAYERS];
+  double inner, lru, e, share, epsilon;
+  uint32_t bits;
+  float root;
+  int i;
+  if (!hf__config_whole(c, HF__C_INNER, 7680, 2) ||
+      !hf__describe_frame(c, d, MIRAS_PRESET_GRIFFIN)) return 0;
+  root = (float)sqrt((double)d->width);
+  memcpy(&bits, &root, sizeof bits);
+  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+  memcpy(&root, &bits, sizeof bits);
+  e = (double)root, epsilon = (double)d->norm_epsilon;
+  d->norm_epsilon = (float)(epsilon / (e * e));
+  d->untied = hf__config_of(c, HF__C_TIED, 1) < 1;
+  d->logit_cap = (float)hf__config_of(c, HF__C_CAP, 30);
+  inner = floor(hf__config_of(c, HF__C_INNER, 7680) / 2);
+  a->mlp.hidden = l->mlp.hidden = hf__config_share(c, HF__C_INNER, inner);
+  lru = hf__config_whole(c, HF__C_INNER_SSM, d->width, 1);
+  l->memory.heads = d->heads;
+  l->memory.value_dim =
+    hf__config_share(c, c->said[HF__C_INNER_SSM] ? HF__C_INNER_SSM : HF__C_HEADS, lru / d->heads);
+  l->memory.key_dim = 1;
+  l->mixer.conv_size = hf__config_whole(c, HF__C_CONV, 4, 1);
+  l->mixer.out_scale = l->mlp.out_scale = (float)(1 / e);
+  a->attention.out_scale = a->mlp.out_scale = (float)(1 / e);
+  hf__factor(c, ".o.bias", 1 / e);
+  hf__factor(c, ".mlp.down_bias", 1 / e);
+  if (!hf__describe_attention(c, d, &a->attention, 0, 2048, 10000)) return 0;
+  share = hf__config_of(c, HF__C_PARTIAL, 0.5);
+  if (!(share > 0 && share <= 1)) return hf__config_lacks(c, HF__C_PARTIAL, "0 to 1");
+  a->attention.rope.share = MIRAS_ROPE_SHARE_ALL;
+  a->attention.rope.dim = (int)(a->attention.head_dim * share);
+  if (c->empty)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "one of its lists is empty");
+  if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
+  if (c->types && !c->listed[HF__C_BLOCK_TYPES] && c->types != d->layers)
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  for (i = 0; i < d->layers; i++) {
+    const int of = c->types ? i % c->types : i % 3;
+    letter[i] = (c->types ? c->full[of / 8] >> of % 8 & 1 : of == 2) ? 'w' : 'm';
+  }
+  return hf__describe_pattern(c, d, letter);
+}
+
 /* Scale the angles of the layers that the pattern names. Factors that say where from are of
  * Llama 3.1 or, called beta, of yarn. */
 static int hf__describe_scaling(hf__reader *c, miras_model_desc *d) {
@@ -2566,7 +2639,8 @@ enum {
   HF__SPREAD = 1024, /* numbers of heads, each for all channels of its head                       */
   HF__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for              */
   HF__SHARED = 4096, /* of the shared one                                                         */
-  HF__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]              */
+  HF__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]; kept: those
+                              of blocks, [blocks, in, out]                                        */
   HF__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same, once for each
                               of a token's pairs; here a head has those of all its pairs          */
   HF__ENTRIES = 32768,  /* rows are those of all heads; a head's are turned, one by one           */
@@ -2577,8 +2651,11 @@ enum {
   HF__TILED = 1048576,  /* rows are those of heads of values: the first of each key head, then the
                            second of each and so on, in files where they lie like this            */
   HF__INNER = 2097152,  /* with it: not rows but the numbers of each                              */
-  HF__ONLY = 4194304 /* times 1 + a miras_layer_type: for layers of this type only                */
+  HF__ONLY = 4194304, /* times 1 + a miras_layer_type: for layers of this type only               */
+  HF__LOG8 = 1 << 26 /* ours is log(8 softplus) of theirs                                         */
 };
+/* The type of layer that a row is for, plus 1; 0: for all. */
+#define HF__ONLY_IN(how) ((how) % HF__LOG8 / HF__ONLY)
 #define HF__ONLY_OF(type) ((1 + (int)(type)) * HF__ONLY)
 
 static const hf__name_row hf__fla_names[] = {
@@ -2966,6 +3043,45 @@ static const hf__name_row hf__jamba_names[] = {
   {".feed_forward.down_proj.weight", ".mlp.down", 0}
 };
 
+static const hf__name_row hf__recurrent_gemma_names[] = {
+  {"embed_tokens.weight", "embed.weight", HF__KEPT},
+  {"final_norm.weight", "norm.gain", HF__MORE},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".temporal_pre_norm.weight", ".norm1.gain", HF__MORE},
+  {".temporal_block.linear_x.weight", ".v.weight", 0},
+  {".temporal_block.linear_x.bias", ".v.bias", 0},
+  {".temporal_block.linear_y.weight", ".out_gate.weight", 0},
+  {".temporal_block.linear_y.bias", ".out_gate.bias", 0},
+  {".temporal_block.conv_1d.weight", ".conv_v.weight", 0},
+  {".temporal_block.conv_1d.bias", ".conv_v.bias", 0},
+  {".temporal_block.rg_lru.recurrent_gate_weight", ".gates.keep", HF__KEPT | HF__STACKED},
+  {".temporal_block.rg_lru.input_gate_weight", ".gates.step", HF__KEPT | HF__STACKED},
+  {".temporal_block.rg_lru.recurrent_gate_bias", ".gates.offset", 0},
+  {".temporal_block.rg_lru.input_gate_bias", ".gates.offset", 0},
+  {".temporal_block.rg_lru.recurrent_param", ".memory.decay_log", HF__ENTRIES | HF__LOG8},
+  {NULL, ".memory.init", 0},
+  {".temporal_block.linear_out.weight", ".o.weight", 0},
+  {".temporal_block.linear_out.bias", ".o.bias", 0},
+  {".temporal_block.q_proj.weight", ".q.weight", 0},
+  {".temporal_block.k_proj.weight", ".k.weight", 0},
+  {".temporal_block.v_proj.weight", ".v.weight", 0},
+  {".temporal_block.q_proj.bias", ".q.bias", 0},
+  {".temporal_block.k_proj.bias", ".k.bias", 0},
+  {".temporal_block.v_proj.bias", ".v.bias", 0},
+  {NULL, ".q.bias", 0},
+  {NULL, ".k.bias", 0},
+  {NULL, ".v.bias", 0},
+  {".temporal_block.o_proj.weight", ".o.weight", 0},
+  {".temporal_block.o_proj.bias", ".o.bias", 0},
+  {".channel_pre_norm.weight", ".norm2.gain", HF__MORE},
+  {".mlp_block.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp_block.gate_proj.bias", ".mlp.gate_bias", 0},
+  {".mlp_block.up_proj.weight", ".mlp.up", 0},
+  {".mlp_block.up_proj.bias", ".mlp.up_bias", 0},
+  {".mlp_block.down_proj.weight", ".mlp.down", 0},
+  {".mlp_block.down_proj.bias", ".mlp.down_bias", 0}
+};
+
 static const hf__name_row hf__lfm2_names[] = {
   {"embed_tokens.weight", "embed.weight", HF__KEPT},
   {"embedding_norm.weight", "norm.gain", 0},
@@ -3095,6 +3211,8 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__lfm2_names), HF__NAMES(hf__says_lfm2)},
   {"olmo_hybrid", "model.", "layers.", "", hf__describe_olmo_hybrid,
    HF__NAMES(hf__olmo_hybrid_names), HF__NAMES(hf__says_olmo_hybrid)},
+  {"recurrent_gemma", "model.", "layers.", "", hf__describe_recurrent_gemma,
+   HF__NAMES(hf__recurrent_gemma_names), HF__NAMES(hf__says_recurrent_gemma)},
   /* without a model_type: fields or tensors tell them */
   {"", "backbone.", "layers.", "", hf__describe_mamba,
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_mamba_author)},
@@ -3224,10 +3342,14 @@ static void hf__config_scalar(hf__reader *c, const char *name, const char *text,
 
 /* Is it a slot of the types of layers? Then `words` receives those of attention, and of others. */
 static int hf__types_slot(int slot, const char *words[2]) {
-  words[0] = slot == HF__C_MAMBA_TYPES ? "full_attention attention" : "full_attention";
-  words[1] = slot == HF__C_MAMBA_TYPES ? "linear_attention mamba"
-             : slot == HF__C_CONV_TYPES ? "conv" : "linear_attention";
-  return slot == HF__C_TYPES || slot == HF__C_MAMBA_TYPES || slot == HF__C_CONV_TYPES;
+  words[0] = slot == HF__C_MAMBA_TYPES     ? "full_attention attention"
+             : slot == HF__C_BLOCK_TYPES   ? "attention"
+             : slot == HF__C_SLIDING_TYPES ? "sliding_attention" : "full_attention";
+  words[1] = slot == HF__C_MAMBA_TYPES   ? "linear_attention mamba"
+             : slot == HF__C_BLOCK_TYPES ? "recurrent"
+             : slot == HF__C_CONV_TYPES  ? "conv" : "linear_attention";
+  return slot == HF__C_TYPES || slot == HF__C_MAMBA_TYPES || slot == HF__C_CONV_TYPES ||
+         slot == HF__C_BLOCK_TYPES || slot == HF__C_SLIDING_TYPES;
 }
 
 /* How many slots a list of numbers fills, one after the other; 1: all items are of one. */
@@ -3732,7 +3854,8 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
       (!(p->how & HF__AGAIN) || p->cols == p->each * p->norms) &&
       (!(p->how & HF__SPREAD) || (p->cols % p->each == 0 && p->each == p->heads)) &&
       (!(p->how & HF__FLOORS) || x->shape[0] == (uint64_t)c->config[HF__C_LAYERS]) &&
-      (!(p->how & HF__STACKED) || x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS])) {
+      ((p->how & (HF__STACKED | HF__KEPT)) != HF__STACKED ||
+       x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS])) {
     hf__piece_order(c, p);
     return 1;
   }
@@ -3787,7 +3910,7 @@ static int hf__row_fits(const miras_model *m, int layer, int expert,
   if ((layer >= 0) != (row->ours[0] == '.') ||
       (row->how & (HF__EXPERT | HF__SHARED)) !=
       (expert < 0 ? 0 : shared ? HF__SHARED : HF__EXPERT)) return 0;
-  return row->how < HF__ONLY || row->how / HF__ONLY == 1 + (int)l->type;
+  return !HF__ONLY_IN(row->how) || HF__ONLY_IN(row->how) == 1 + (int)l->type;
 }
 
 /* View i, or an expert's rows of it. */
@@ -3983,6 +4106,10 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
 /* A tensor's number as its view has it. Nothing is added to others, for -0 + 0 is 0. */
 static float hf__as_ours(const hf__piece *p, float x) {
   if (p->how & HF__LOG) return (float)hf__log(-(double)x);
+  if (p->how & HF__LOG8) {         /* softplus x is x or 0, and log(1 + e^-|x|) more             */
+    const double e = hf__exp(x > 0 ? -(double)x : (double)x);
+    return (float)hf__log(8 * ((x > 0 ? (double)x : 0) + (e < 1e-6 ? e : hf__log(1 + e))));
+  }
   return (float)((double)(p->how & HF__MORE ? x + 1 : x) * p->by);
 }
 

@@ -218,12 +218,13 @@ def rotate(x, theta, positions, share=1.0, interleaved=False, config=None):
     return y
 
 
-def attend(q, k, v, scale=None):
+def attend(q, k, v, scale=None, window=math.inf):
     """Softmax attention; [tokens, heads, channels], where several queries may share a key."""
     places = np.arange(len(q))
     k, v = (np.repeat(stored, q.shape[1] // stored.shape[1], 1) for stored in (k, v))
     scores = np.einsum("thd,shd->hts", q, k) * (q.shape[2]**-0.5 if scale is None else scale)
-    scores = np.where(places[:, None] >= places, scores, -np.inf)
+    apart = places[:, None] - places
+    scores = np.where((apart >= 0) & (apart < window), scores, -np.inf)
     scores = np.exp(scores - scores.max(-1, keepdims=True))
     return np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
 
@@ -993,6 +994,122 @@ def jamba_forward(config, tensors, tokens):
                  swiglu(h, tensors, layer + "feed_forward."))
     head = "model.embed_tokens" if config["tie_word_embeddings"] else "lm_head"
     return rms(x, tensors["model.final_layernorm.weight"], eps) @ tensors[head + ".weight"].T
+
+
+# ---- recurrent_gemma: Griffin ----
+
+def recurrent_gemma_config(**fields):
+    return {
+        "architectures": ["RecurrentGemmaForCausalLM"], "attention_bias": False,
+        "attention_dropout": 0.0, "attention_window_size": 12,
+        "block_types": ["recurrent", "recurrent", "attention"], "bos_token_id": 2,
+        "conv1d_width": 4, "eos_token_id": 1, "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": 32, "intermediate_size": 48, "logits_soft_cap": 3.0, "lru_width": 40,
+        "model_type": "recurrent_gemma", "num_attention_heads": 4, "num_hidden_layers": 4,
+        "num_key_value_heads": 1, "pad_token_id": 0, "rms_norm_eps": 1e-6,
+        "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 10000.0,
+                            "rope_type": "default"},
+        "tie_word_embeddings": True, "use_cache": True, "vocab_size": VOCABULARY,
+        "w_init_variance_scale": 0.01, **fields}
+
+
+def recurrent_gemma_is_attention(config, i):
+    return config["block_types"][i % len(config["block_types"])] == "attention"
+
+
+def recurrent_gemma_weights(draw, config):
+    width, count = config["hidden_size"], config["num_attention_heads"]
+    head, lru = width // count, config["lru_width"] or width
+    block, inner = lru // count, config["intermediate_size"] // 2
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width),
+               "model.final_norm.weight": draw.gain(width) - 1}
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 3.0)
+
+    def product(name, outputs, inputs, biased=True):
+        tensors[name + ".weight"] = draw.linear(outputs, inputs)
+        if biased:
+            tensors[name + ".bias"] = draw.bias(outputs)
+
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        mixer = layer + "temporal_block."
+        tensors[layer + "temporal_pre_norm.weight"] = draw.gain(width) - 1
+        tensors[layer + "channel_pre_norm.weight"] = draw.gain(width) - 1
+        if recurrent_gemma_is_attention(config, i):
+            shared = (config["num_key_value_heads"] or count) * head
+            for letter, size in (("q", width), ("k", shared), ("v", shared)):
+                product(mixer + letter + "_proj", size, width, config["attention_bias"])
+            product(mixer + "o_proj", width, width)
+        else:
+            product(mixer + "linear_x", lru, width)
+            product(mixer + "linear_y", lru, width)
+            product(mixer + "linear_out", width, lru)
+            tensors[mixer + "conv_1d.weight"] = draw.taps(lru, config["conv1d_width"])
+            tensors[mixer + "conv_1d.bias"] = draw.bias(lru)
+            for gate in ("recurrent", "input"):
+                tensors[mixer + "rg_lru.%s_gate_weight" % gate] = (
+                    draw.normal(count, block, block) / math.sqrt(block))
+                tensors[mixer + "rg_lru.%s_gate_bias" % gate] = draw.bias(count, block)
+            tensors[mixer + "rg_lru.recurrent_param"] = draw.uniform(-5.0, 1.0, lru)
+        for name, outputs, inputs in (("gate", inner, width), ("up", inner, width),
+                                      ("down", width, inner)):
+            product(layer + "mlp_block.%s_proj" % name, outputs, inputs)
+    return tensors
+
+
+def recurrent_gemma_memory(config, tensors, h):
+    def linear(name, x):
+        return x @ tensors[name + ".weight"].T + tensors[name + ".bias"]
+
+    def gate(name, x):
+        return sigmoid(rows(np.einsum("thi,hij->thj", heads(x, config["num_attention_heads"]),
+                                      tensors["rg_lru.%s_gate_weight" % name])
+                            + tensors["rg_lru.%s_gate_bias" % name]))
+
+    x = convolve(linear("linear_x", h), tensors["conv_1d.weight"], tensors["conv_1d.bias"])
+    log_a = -8.0 * gate("recurrent", x) * softplus(tensors["rg_lru.recurrent_param"])
+    write = gate("input", x) * x
+    write[1:] *= np.sqrt(-np.expm1(2 * log_a[1:]))
+    state, y = np.zeros(x.shape[1]), np.zeros_like(x)
+    for t in range(len(x)):
+        state = np.exp(log_a[t]) * state + write[t]
+        y[t] = state
+    return linear("linear_out", y * gelu_tanh(linear("linear_y", h)))
+
+
+def recurrent_gemma_attention(config, tensors, h):
+    rope, places = config["rope_parameters"], np.arange(len(h))
+    q, k, v = (heads(h @ tensors[letter + "_proj.weight"].T
+                     + tensors.get(letter + "_proj.bias", 0.0), count)
+               for letter, count in zip("qkv", (config["num_attention_heads"],)
+                                        + 2 * (config["num_key_value_heads"]
+                                               or config["num_attention_heads"],)))
+    y = attend(*(rotate(part, rope["rope_theta"], places, rope.get("partial_rotary_factor", 0.5))
+                 for part in (q, k)), v, window=config["attention_window_size"])
+    return rows(y) @ tensors["o_proj.weight"].T + tensors["o_proj.bias"]
+
+
+def recurrent_gemma_forward(config, tensors, tokens):
+    root = from_bits(to_bits(math.sqrt(config["hidden_size"]), "BF16"), "BF16", ())
+    eps = config["rms_norm_eps"]
+    x = tensors["model.embed_tokens.weight"][tokens] * root
+    for i in range(config["num_hidden_layers"]):
+        layer = "model.layers.%d." % i
+        mine = {name[len(layer + "temporal_block."):]: value for name, value in tensors.items()
+                if name.startswith(layer + "temporal_block.")}
+        h = rms(x, 1 + tensors[layer + "temporal_pre_norm.weight"], eps)
+        x = x + (recurrent_gemma_attention if recurrent_gemma_is_attention(config, i) else
+                 recurrent_gemma_memory)(config, mine, h)
+        h = rms(x, 1 + tensors[layer + "channel_pre_norm.weight"], eps)
+        gate, up = (h @ tensors[layer + "mlp_block.%s_proj.weight" % name].T
+                    + tensors[layer + "mlp_block.%s_proj.bias" % name] for name in ("gate", "up"))
+        x = x + ((gelu_tanh(gate) * up) @ tensors[layer + "mlp_block.down_proj.weight"].T
+                 + tensors[layer + "mlp_block.down_proj.bias"])
+    head = "model.embed_tokens" if config["tie_word_embeddings"] else "lm_head"
+    logits = (rms(x, 1 + tensors["model.final_norm.weight"], eps)
+              @ tensors[head + ".weight"].T)
+    return config["logits_soft_cap"] * np.tanh(logits / config["logits_soft_cap"])
 
 
 # ---- mamba2, as Hugging Face names it ----
@@ -2097,6 +2214,11 @@ def lfm2_model(kept="F32", **fields):
     return Model(lfm2_config(**fields), lfm2_weights, lfm2_forward, ("transformers",), kept)
 
 
+def recurrent_gemma_model(kept="F32", **fields):
+    return Model(recurrent_gemma_config(**fields), recurrent_gemma_weights,
+                 recurrent_gemma_forward, ("transformers",), kept)
+
+
 def jamba_model(kept="F32", **fields):
     return Model(jamba_config(**fields), jamba_weights, jamba_forward, ("transformers",), kept)
 
@@ -2222,6 +2344,13 @@ MODELS = {
         mamba_dt_rank="auto", mamba_expand=1, mamba_proj_bias=True, num_experts=1,
         num_hidden_layers=3, num_key_value_heads=4, rms_norm_eps=1e-3, tie_word_embeddings=True),
     "jamba-plain": jamba_model("F16", num_experts=1, num_hidden_layers=2),
+    "recurrent_gemma": recurrent_gemma_model(),
+    "recurrent_gemma-biased": recurrent_gemma_model(
+        "BF16", attention_bias=True, attention_window_size=5, block_types=["attention", "recurrent"],
+        conv1d_width=3, hidden_size=40, intermediate_size=50, logits_soft_cap=10.0, lru_width=None,
+        num_attention_heads=5, num_hidden_layers=3, num_key_value_heads=None, rms_norm_eps=1e-3,
+        rope_parameters={"partial_rotary_factor": 0.25, "rope_theta": 500.0,
+                         "rope_type": "default"}, tie_word_embeddings=False),
     "lfm2": lfm2_model(),
     "lfm2-biased": lfm2_model(
         "BF16", block_auto_adjust_ff_dim=False, block_ff_dim=40, conv_L_cache=4, conv_bias=True,
@@ -2360,6 +2489,7 @@ def from_transformers(folder, config, tokens):
              "qwen3_5": "Qwen3_5ForCausalLM", "falcon_h1": "FalconH1ForCausalLM",
              "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
              "lfm2": "Lfm2ForCausalLM", "olmo_hybrid": "OlmoHybridForCausalLM",
+             "recurrent_gemma": "RecurrentGemmaForCausalLM",
              "llama": "LlamaForCausalLM", "jamba": "JambaForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))

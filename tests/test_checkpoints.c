@@ -55,6 +55,7 @@ static const struct { const char *name; char kept; } known[] = {
   {"qwen3_5_moe", 'h'}, {"falcon_h1", 'f'}, {"falcon_h1-normed", 'b'}, {"falcon_h1-biased", 'f'},
   {"granitemoehybrid", 'f'}, {"granitemoehybrid-dense", 'b'}, {"bamba", 'h'}, {"bamba-yarn", 'b'},
   {"jamba", 'f'}, {"jamba-dense", 'b'}, {"jamba-plain", 'h'},
+  {"recurrent_gemma", 'f'}, {"recurrent_gemma-biased", 'b'},
   {"lfm2", 'f'},
   {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'},
   {"llama", 'f'}, {"llama-tied", 'b'}, {"llama-far", 'h'}, {"llama-yarn", 'b'},
