@@ -793,7 +793,7 @@ typedef enum miras_qk_map {
                               learning rate, whose gate must be MIRAS_GATE_HEAD: erase = p,
                               replace = -beta key, and the query less D p; not of type mac       */
   MIRAS_QK_MAP_ONES,       /* both are the number 1 and have no projections (RG-LRU); of types memory
-                              and parallel, with key_dim 1                                       */
+                              and parallel, with MIRAS_GATE_ENTRY and key_dim 1                  */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -1528,7 +1528,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *   init.G [features, value_dim], init.W [features, value_dim]   what that part begins with
  *   gain [value_dim], bias [value_dim]   of inner_norm
  *   ridge [features]         of least squares: log(exp(lambda) - 1)
- *   decay_log [features, value_dim]   of MIRAS_GATE_ENTRY: a
+ *   decay_log [features, value_dim]   of MIRAS_GATE_ENTRY: a, and b of `turning`
  *   rates [chunk]            of token_rates: rho */
 MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part);
 /* Read or set the part of that name of one sequence and head, in its shape. What is read is what
@@ -2648,6 +2648,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              bf16 and f16, of version 10 too, have bricks for rows then; sums, ledgers and rewards of
              memories (room @81). The presets signals and categories have outlier and
              ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
+             Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3855,7 +3856,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1 ones",
    "queries and keys are parts of one product"},
   {"mixer.qk_map ones",
-   MIRAS__MEMORY_TYPES ", key_dim 1, inner_steps 1, mixer.share_qk 0, mixer.scaled_queries 0, "
+   MIRAS__MEMORY_TYPES ", decay_gate entry, key_dim 1, mixer.share_qk 0, mixer.scaled_queries 0, "
    "mixer.conv_on not qk",
    "neither queries nor keys are made"},
   {"mixer.gate_blocks", "decay_gate entry, learning_rate_gate not head",

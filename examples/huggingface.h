@@ -2522,7 +2522,7 @@ static int hf__describe_jamba(hf__reader *c, miras_model_desc *d) {
  * 1 here, of the root of the width as BF16 has it. */
 static int hf__describe_recurrent_gemma(hf__reader *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
-  char letter[MIRAS_MAX_LAYERS];
+  char letter[MIRAS_MAX_LAYERS], name[64];
   double inner, lru, e, share, epsilon;
   uint32_t bits;
   float root;
@@ -2562,6 +2562,11 @@ static int hf__describe_recurrent_gemma(hf__reader *c, miras_model_desc *d) {
   for (i = 0; i < d->layers; i++) {
     const int of = c->types ? i % c->types : i % 3;
     letter[i] = (c->types ? c->full[of / 8] >> of % 8 & 1 : of == 2) ? 'w' : 'm';
+    name[0] = 0;
+    hf__say(name, sizeof name, "model.layers.%d.temporal_block.q_proj.bias", i);
+    if (letter[i] == 'w' && (hf__config_of(c, HF__C_BIAS, 0) > 0) != !!hf__tensor_named(c, name))
+      return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                           "its attention_bias and the tensors do not agree");
   }
   return hf__describe_pattern(c, d, letter);
 }

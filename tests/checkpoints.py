@@ -1001,7 +1001,7 @@ def jamba_forward(config, tensors, tokens):
 def recurrent_gemma_config(**fields):
     return {
         "architectures": ["RecurrentGemmaForCausalLM"], "attention_bias": False,
-        "attention_dropout": 0.0, "attention_window_size": 12,
+        "attention_dropout": 0.0, "attention_window_size": 4,
         "block_types": ["recurrent", "recurrent", "attention"], "bos_token_id": 2,
         "conv1d_width": 4, "eos_token_id": 1, "hidden_activation": "gelu_pytorch_tanh",
         "hidden_size": 32, "intermediate_size": 48, "logits_soft_cap": 3.0, "lru_width": 40,
@@ -2349,7 +2349,7 @@ MODELS = {
         "BF16", attention_bias=True, attention_window_size=5, block_types=["attention", "recurrent"],
         conv1d_width=3, hidden_size=40, intermediate_size=50, logits_soft_cap=10.0, lru_width=None,
         num_attention_heads=5, num_hidden_layers=3, num_key_value_heads=None, rms_norm_eps=1e-3,
-        rope_parameters={"partial_rotary_factor": 0.25, "rope_theta": 500.0,
+        rope_parameters={"partial_rotary_factor": 0.75, "rope_theta": 500.0,
                          "rope_type": "default"}, tie_word_embeddings=False),
     "lfm2": lfm2_model(),
     "lfm2-biased": lfm2_model(

@@ -464,6 +464,13 @@ static const struct { const char *name; change of; } others[] = {
   {"jamba", {CONFIG, "\"intermediate_size\": 24,", "", "intermediate_size is missing"}},
   {"jamba", {CONFIG, "{", "{\"sliding_window\": 8,", "sliding_window is 8; known here: null"}},
   {"jamba", {TENSORS, "0.mamba.b_layernorm", "0.mamba.x_layernorm", "mamba.b_layernorm.weight"}},
+  {"recurrent_gemma", {CONFIG, "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.5",
+                       "partial_rotary_factor is 1.5; known here: 0 to 1"}},
+  {"recurrent_gemma", {CONFIG, "\"lru_width\": 40", "\"lru_width\": 42", "lru_width is 10.5"}},
+  {"recurrent_gemma", {TENSORS, "0.temporal_block.rg_lru.recurrent_param",
+                       "0.temporal_block.rg_lru.recurrent_parax", "rg_lru.recurrent_param"}},
+  {"recurrent_gemma-biased", {CONFIG, "\"attention_bias\": true", "\"attention_bias\": false",
+                              "attention_bias and the tensors do not agree"}},
   {"llama", {CONFIG, "\"head_dim\": 12", "\"head_dim\": 11", "must be even"}},
   {"llama", {CONFIG, "\"head_dim\": 12", "\"head_dim\": null", "its shape"}},
   {"llama", {CONFIG, "\"num_attention_heads\": 4", "\"num_attention_heads\": 5", "kv_heads"}},
@@ -1083,6 +1090,8 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"bamba-yarn llama-yarn", "beta_fast", ""},                  /* pairs are rounded */
   {"bamba-yarn llama-yarn", "beta_slow", ""},
   {"bamba-yarn llama-yarn", "original_max_position_embeddings", ""},
+  {"recurrent_gemma recurrent_gemma-biased", "head_dim", "8"},
+  {"recurrent_gemma", "rope_parameters", ""},                  /* as without */
   {"lfm2 lfm2-biased", "intermediate_size", ""},               /* block_ff_dim decides */
   {"lfm2", "block_ff_dim", "64"},                              /* and is rounded up */
   {"lfm2", "block_multiple_of", "8 24 48"},

@@ -163,7 +163,7 @@ static miras_memory_desc row_of(miras_preset kind) {
   d.batch = 1;
   d.heads = HEADS;
   d.key_dim = KEYS;
-  d.value_dim = d.architecture == MIRAS_ARCH_MLP ? KEYS : VALUES;
+  d.value_dim = d.architecture == MIRAS_ARCH_MLP || d.turning ? KEYS : VALUES;
   d.chunk = ref_exact(&d) ? 1 : CHUNK;
   if (d.architecture == MIRAS_ARCH_KV_CACHE) d.window = d.window > 64 ? 16 : 5;
   if (d.architecture == MIRAS_ARCH_MLP) d.learning_rate = 0.25f;
@@ -252,7 +252,8 @@ static void draw_data(data *x, const miras_memory_desc *d, miras_preset kind, ui
   if (d->separate_erase) draw_erase(x, kind);
   for (size_t i = 0; i < x->in[KEY].count && kind == MIRAS_PRESET_HGRN2_MEMORY; i++)
     tensor_set(&x->in[KEY], i, 1.0f - x->in[KEEP].f[i]);
-  for (size_t i = 0; i < x->in[STEP].count && kind == MIRAS_PRESET_MAMBA_MEMORY; i++)
+  for (size_t i = 0; i < x->in[STEP].count &&
+                     (kind == MIRAS_PRESET_MAMBA_MEMORY || kind == MIRAS_PRESET_S5_MEMORY); i++)
     tensor_set(&x->in[STEP], i, x->in[KEEP].f[i]);
   draw_params(x);
   x->dy = drawn(rows * x->out, -1.0f, 1.0f);

@@ -50,6 +50,33 @@ def mamba(t, h):
     return out, {"W1": S}
 
 
+def diagonal(scale, turning=False):
+    """Entries that decay each by itself; how much of a pair is written: scale(w, token)."""
+    def run(t, h):
+        S, out, half = t["init.W1"][h], [], t["value"].shape[2] // 2
+        if turning:
+            S = torch.complex(S[:, :half], S[:, half:])
+        for n in range(len(t["key"])):
+            tau, k, a = t["keep"][n, h], t["key"][n, h], t["decay_log"][h]
+            v = t["value"][n, h] * (t["learning_rate"][n, h] if "learning_rate" in t else 1)
+            if turning:
+                w = torch.exp(-a[:, :half].exp() * tau[:half])
+                S = torch.polar(w, a[:, half:] * tau[half:]) * S
+                v = torch.complex(v[:half], v[half:])
+            else:
+                w = torch.exp(-a.exp() * tau)
+                S = w * S
+            S = S + scale(w, n) * torch.outer(k.to(v.dtype), v)
+            y = t["query"][n, h].to(S.dtype) @ S
+            out.append(torch.cat([y.real, y.imag]) if turning else y)
+        return out, {"W1": torch.cat([S.real, S.imag], 1) if turning else S}
+    return run
+
+
+def root(w, n):
+    return torch.sqrt(1 - w * w)
+
+
 def rls(t, h):
     ridge = torch.nn.functional.softplus(t["ridge"][h])
     W, H, faded, out, F = t["init.W"][h], torch.diag(ridge), torch.zeros_like(ridge), [], len(ridge)
@@ -177,6 +204,10 @@ def heads(run):
 
 if __name__ == "__main__":
     for row, run in (("dfw", dfw), ("mamba-memory", mamba), ("rls", rls),
+                     ("lru-memory", diagonal(root, True)),
+                     ("s5-memory", diagonal(lambda w, n: 1, True)),
+                     ("rg-lru", diagonal(lambda w, n: root(w, n) if n else 1)),
+                     ("hgrn-memory", diagonal(lambda w, n: 1 - w)),
                      ("ttt-linear-memory", perceptron()), ("ttt-mlp-memory", perceptron()),
                      ("titans", perceptron()), ("moneta", perceptron(l3, lq)),
                      ("yaad", perceptron(mixture)), ("memora", perceptron(l2, signed_kl, "start")),
