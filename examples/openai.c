@@ -1108,7 +1108,7 @@ static void voices_open(house *h, const options *o) {
   how = own ? &asked : &d;
   v->model = open_model(&from, how, own);
   h->count_of_voices = 1;
-  if (named && how->weights >= MIRAS_WEIGHTS_Q8) file = as_file(v->model, &h->shared, &size);
+  if (named && how->weights) file = as_file(v->model, &h->shared, &size);
   if (file) {
     miras_close(v->model);
     v->model = open_model_of(&from, how, 1, file, size);
