@@ -5839,7 +5839,9 @@ struct miras__kernels {
 #define miras__widen_of MIRAS__IN_SET(miras__widen_of)
 #define miras__widen MIRAS__IN_SET(miras__widen)
 #endif
+#define miras__widen_ahead MIRAS__IN_SET(miras__widen_ahead)
 #define miras__widen_scales MIRAS__IN_SET(miras__widen_scales)
+#define miras__widen_part MIRAS__IN_SET(miras__widen_part)
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
 #define miras__widen_panels MIRAS__IN_SET(miras__widen_panels)
 #define miras__widen_narrow MIRAS__IN_SET(miras__widen_narrow)
@@ -6009,8 +6011,8 @@ struct miras__kernels {
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
  *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_INT8(p) of 1 byte,
- *                           signed, V_INT4(p, high) the lower or upper halves of bytes: all of
- *                           them exactly
+ *                           signed, V_INT4(p, high) the lower halves of bytes, or 16 times the
+ *                           upper ones: all of them exactly
  *   V_FETCH(p, write)       the cache line of p is wanted soon, to be written or not
  *   V_AHEAD(p)              that it is wanted later: the second cache will do
  * On a device the lanes of a vector are threads, numbers are what all of them know, and
@@ -6155,7 +6157,7 @@ static inline float miras__hmax(const float *v) {
 #define V_BF16(p) miras__bfloat_at(p)
 #define V_F16(p) miras__half_at(p)
 #define V_INT8(p) ((float)*(const signed char *)(p))
-#define V_INT4(p, high) ((float)((high) ? *(p) >> 4 : *(p) & 15))
+#define V_INT4(p, high) ((float)(*(p) & ((high) ? 240 : 15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_AVX2
 
@@ -6211,9 +6213,8 @@ static inline __m128i miras__load8(const unsigned char *p) {
 #define V_F16(p) _mm256_cvtph_ps(miras__load16(p))
 #define V_INT8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
 #define V_FOURS(p) _mm256_cvtepu8_epi32(miras__load8(p))
-#define V_INT4(p, high)                                             \
-  _mm256_cvtepi32_ps((high) ? _mm256_srli_epi32(V_FOURS(p), 4)      \
-                            : _mm256_and_si256(V_FOURS(p), _mm256_set1_epi32(15)))
+#define V_INT4(p, high) \
+  _mm256_cvtepi32_ps(_mm256_and_si256(V_FOURS(p), _mm256_set1_epi32((high) ? 240 : 15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_AVX512
 
@@ -6279,9 +6280,11 @@ static inline __m128i miras__load8(const unsigned char *p) {
 #define V_F16(p) _mm512_cvtph_ps(miras__load16(p))
 #define V_INT8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
 #define V_FOURS(p) _mm512_cvtepu8_epi32(miras__load8(p))
-#define V_INT4(p, high)                                             \
-  _mm512_cvtepi32_ps((high) ? _mm512_srli_epi32(V_FOURS(p), 4)      \
-                            : _mm512_and_si512(V_FOURS(p), _mm512_set1_epi32(15)))
+/* Half of them are looked up, which takes no mask. */
+#define V_INT4(p, high)                                                                          \
+  ((high) ? _mm512_cvtepi32_ps(_mm512_and_si512(V_FOURS(p), _mm512_set1_epi32(240)))             \
+          : _mm512_permutexvar_ps(V_FOURS(p), _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, \
+                                                             12, 13, 14, 15)))
 
 #elif MIRAS__ISA == MIRAS__ISA_NEON
 
@@ -6384,8 +6387,7 @@ static inline float miras__hmax(const float32x4_t *v) {
 #define V_F16(p) vcvt_f32_f16(vreinterpret_f16_u16(miras__load8(p)))
 #define V_INT8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
 #define V_INT4(p, high) \
-  vcvtq_f32_s32(vmovl_s16(vand_s16((high) ? vshr_n_s16(miras__load4(p), 4) : miras__load4(p), \
-                                   vdup_n_s16(15))))
+  vcvtq_f32_s32(vmovl_s16(vand_s16(miras__load4(p), vdup_n_s16((high) ? 240 : 15))))
 
 #elif MIRAS__ISA == MIRAS__ISA_SIMD128
 
@@ -6475,8 +6477,7 @@ static inline float miras__hmax(const v128_t *v) {
 #define V_F16(p) miras__halfs(p)
 #define V_INT8(p) wasm_f32x4_convert_i32x4(miras__bytes(p))
 #define V_INT4(p, high) \
-  wasm_f32x4_convert_i32x4(wasm_v128_and(wasm_i32x4_shr(miras__bytes(p), (high) ? 4 : 0), \
-                                         wasm_i32x4_splat(15)))
+  wasm_f32x4_convert_i32x4(wasm_v128_and(miras__bytes(p), wasm_i32x4_splat((high) ? 240 : 15)))
 
 #endif
 
@@ -10801,12 +10802,25 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t acro
 #else
 #define K_WIDENS 1
 
-/* What the numbers of a brick are made with: scales, and of q4 least numbers behind them. */
+/* n bytes from x on are read now, and those K_AHEAD behind them soon: processors fetch ahead on
+ * their own within a page at most, and panels follow each other. */
+#define K_AHEAD 3072
+MIRAS__ALWAYS void miras__widen_ahead(const unsigned char *x, size_t n) {
+  size_t i;
+  V_UNROLL for (i = 0; i < n; i += 64) V_FETCH(x + K_AHEAD + i, 0);
+}
+
+/* What the numbers of a brick are made with: scales, of q4 by 16 where columns are in upper halves,
+ * and of q4 least numbers behind them. */
 MIRAS__ALWAYS void miras__widen_scales(int form, float *scale, const unsigned char *x,
                                        size_t across) {
   const size_t n = miras__brick_head(form, across) / 2;
   size_t j;
-  V_UNROLL for (j = 0; j < n; j += V_W) V_STORE(scale + j, V_F16(x + 2 * j));
+  V_UNROLL for (j = 0; j < n; j += V_W) {
+    vf v = V_F16(x + 2 * j);
+    if (form == MIRAS_WEIGHTS_Q4 && j >= across / 2 && j < across) v = V_MUL(v, V_SET1(0.0625f));
+    V_STORE(scale + j, v);
+  }
 }
 
 /* The vector of columns j on of a row; of q4 the product is exact, so that all sets round once. */
@@ -10843,18 +10857,37 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t acro
 
 #define K_WIDE (MIRAS__ACROSS / V_W)   /* vectors of a row of a brick                             */
 
-/* Sums of a panel's columns go on over the first rows of a brick with a's numbers. */
+/* Of q4's sums with the numbers it is made with, registers hold half at a time. */
+#define K_PARTS(form) ((form) == MIRAS_WEIGHTS_Q4 && (V_W == 8 || V_W == 4) ? 2 : 1)
+
+/* A part of a panel's sums goes on over the first rows of a brick with a's numbers: n vectors from
+ * the one numbered `first` on, and as many of the other half of the columns. */
+MIRAS__ALWAYS void miras__widen_part(int form, vf *sum, const float *a, size_t acs,
+                                     const unsigned char *x, size_t rows, const float *scale,
+                                     size_t first, size_t n) {
+  const size_t each = miras__brick_row(form, MIRAS__ACROSS);
+  size_t r;
+  for (; rows; rows--, a += acs, x += each) {
+    const vf s = V_SET1(*a);
+    if (first == 0) miras__widen_ahead(x, each);
+    V_UNROLL for (r = first; r < first + n; r++) {
+      vf *low = &sum[r], *high = &sum[r + K_WIDE / 2];
+      *low = V_FMA(s, miras__widen_from(form, x, MIRAS__ACROSS, r * V_W, scale), *low);
+      *high = V_FMA(
+        s, miras__widen_from(form, x, MIRAS__ACROSS, (r + K_WIDE / 2) * V_W, scale), *high);
+    }
+  }
+}
+
 MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
                                      const unsigned char *x, size_t rows) {
+  const size_t head = miras__brick_head(form, MIRAS__ACROSS), n = K_WIDE / 2 / K_PARTS(form);
   float scale[2 * MIRAS__ACROSS];
-  size_t r;
+  miras__widen_ahead(x, head);
   miras__widen_scales(form, scale, x, MIRAS__ACROSS);
-  x += miras__brick_head(form, MIRAS__ACROSS);
-  for (; rows; rows--, a += acs, x += miras__brick_row(form, MIRAS__ACROSS)) {
-    const vf s = V_SET1(*a);
-    V_UNROLL for (r = 0; r < K_WIDE; r++)
-      sum[r] = V_FMA(s, miras__widen_from(form, x, MIRAS__ACROSS, r * V_W, scale), sum[r]);
-  }
+  x += head;
+  miras__widen_part(form, sum, a, acs, x, rows, scale, 0, n);
+  if (K_PARTS(form) == 2) miras__widen_part(form, sum, a, acs, x, rows, scale, n, n);
 }
 
 MIRAS__ALWAYS void miras__widen_panels(int form, int mode, float *C, size_t ldc, miras__matrix A,
@@ -10877,21 +10910,25 @@ MIRAS__ALWAYS void miras__widen_panels(int form, int mode, float *C, size_t ldc,
     }
 }
 #undef K_WIDE
+#undef K_PARTS
+#undef K_AHEAD
 #endif
 
-/* The same of panels of any width, row by row. */
+/* The same of panels of any width, eight rows at a time. */
 static void miras__widen_narrow(int mode, float *C, size_t ldc, miras__matrix A,
                                 const miras__packed *B, size_t M, size_t N, size_t K) {
-  float wide[MIRAS__ACROSS];
-  size_t i, j, k;
+  float wide[8 * MIRAS__ACROSS];
+  size_t i, j, k, r, n;
   for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
   for (j = 0; j < N; j += B->across)
-    for (k = 0; k < K; k++) {
+    for (k = 0; k < K; k += n) {
+      n = miras__least(K - k, 8);
       miras__widen(B->form, wide, miras__brick_of(B, B->row + k, j), B->across, k % MIRAS__BRICK,
-                   1);
+                   n);
       for (i = 0; i < M; i++)
-        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * miras__right(A)], wide,
-                    miras__least(N - j, B->across));
+        for (r = 0; r < n; r++)
+          miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + (k + r) * miras__right(A)],
+                      wide + r * B->across, miras__least(N - j, B->across));
     }
 }
 
