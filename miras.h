@@ -5841,6 +5841,7 @@ struct miras__kernels {
 #endif
 #define miras__widen_ahead MIRAS__IN_SET(miras__widen_ahead)
 #define miras__widen_scales MIRAS__IN_SET(miras__widen_scales)
+#define miras__widen_row MIRAS__IN_SET(miras__widen_row)
 #define miras__widen_part MIRAS__IN_SET(miras__widen_part)
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
 #define miras__widen_panels MIRAS__IN_SET(miras__widen_panels)
@@ -10860,28 +10861,37 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t acro
 /* Of q4's sums with the numbers it is made with, registers hold half at a time. */
 #define K_PARTS(form) ((form) == MIRAS_WEIGHTS_Q4 && (V_W == 8 || V_W == 4) ? 2 : 1)
 
-/* A part of a panel's sums goes on over the first rows of a brick with a's numbers: n vectors from
- * the one numbered `first` on, and as many of the other half of the columns. */
+/* A part of a panel's sums goes on over a row of a brick times s: n vectors from the one numbered
+ * `first` on, and as many of the other half of the columns. */
+MIRAS__ALWAYS void miras__widen_row(int form, vf *sum, float s, const unsigned char *x,
+                                    const float *scale, size_t first, size_t n) {
+  const vf by = V_SET1(s);
+  size_t r;
+  V_UNROLL for (r = first; r < first + n; r++) {
+    vf *low = &sum[r], *high = &sum[r + K_WIDE / 2];
+    const size_t j = r * V_W, up = j + MIRAS__ACROSS / 2;
+    *low = V_FMA(by, miras__widen_from(form, x, MIRAS__ACROSS, j, scale), *low);
+    *high = V_FMA(by, miras__widen_from(form, x, MIRAS__ACROSS, up, scale), *high);
+  }
+}
+
+/* Over the first rows of a brick with a's numbers. */
 MIRAS__ALWAYS void miras__widen_part(int form, vf *sum, const float *a, size_t acs,
                                      const unsigned char *x, size_t rows, const float *scale,
                                      size_t first, size_t n) {
   const size_t each = miras__brick_row(form, MIRAS__ACROSS);
-  size_t r;
-  for (; rows; rows--, a += acs, x += each) {
-    const vf s = V_SET1(*a);
-    if (first == 0) miras__widen_ahead(x, each);
-    V_UNROLL for (r = first; r < first + n; r++) {
-      vf *low = &sum[r], *high = &sum[r + K_WIDE / 2];
-      *low = V_FMA(s, miras__widen_from(form, x, MIRAS__ACROSS, r * V_W, scale), *low);
-      *high = V_FMA(
-        s, miras__widen_from(form, x, MIRAS__ACROSS, (r + K_WIDE / 2) * V_W, scale), *high);
-    }
+  for (; rows > 1; rows -= 2, a += 2 * acs, x += 2 * each) {
+    if (first == 0) miras__widen_ahead(x, 2 * each);
+    miras__widen_row(form, sum, a[0], x, scale, first, n);
+    miras__widen_row(form, sum, a[acs], x + each, scale, first, n);
   }
+  if (rows) miras__widen_row(form, sum, *a, x, scale, first, n);
 }
 
 MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
                                      const unsigned char *x, size_t rows) {
-  const size_t head = miras__brick_head(form, MIRAS__ACROSS), n = K_WIDE / 2 / K_PARTS(form);
+  const size_t head = miras__brick_head(form, MIRAS__ACROSS);
+  const size_t n = (size_t)(K_WIDE / 2 / K_PARTS(form));
   float scale[2 * MIRAS__ACROSS];
   miras__widen_ahead(x, head);
   miras__widen_scales(form, scale, x, MIRAS__ACROSS);
