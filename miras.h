@@ -494,7 +494,7 @@ typedef enum miras_gate {
   MIRAS_GATE_COUNT
 } miras_gate;
 
-/* How much of a pair MIRAS_GATE_ENTRY writes into an entry that is left by w: its step times this. */
+/* How much of a pair MIRAS_GATE_ENTRY writes into an entry left by w: its step times this. */
 typedef enum miras_write_scale {
   MIRAS_WRITE_SCALE_NONE,   /* 1                                                                 */
   MIRAS_WRITE_SCALE_ROOT,   /* sqrt(1 - w^2), so that what is written adds up to one size (LRU)  */
@@ -792,8 +792,8 @@ typedef enum miras_qk_map {
                               p = c key, c in 0..1 and D learned numbers per head, and beta the
                               learning rate, whose gate must be MIRAS_GATE_HEAD: erase = p,
                               replace = -beta key, and the query less D p; not of type mac       */
-  MIRAS_QK_MAP_ONES,       /* both are the number 1 and have no projections (RG-LRU); of types memory
-                              and parallel, with MIRAS_GATE_ENTRY and key_dim 1                  */
+  MIRAS_QK_MAP_ONES,       /* both are the number 1 and have no projections (RG-LRU); of types
+                              memory and parallel, with MIRAS_GATE_ENTRY and key_dim 1           */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -1017,8 +1017,8 @@ typedef struct miras_attention_desc {
                               qk_norm 0                                                          */
   int post_norm;           /* type attention: 1 norms what attention and the MLP add, and not what
                               they read (OLMo 2); needs the model's norm to be RMS               */
-  int bias;                /* type attention: 1: queries, keys, values, the gate and W_o have learned
-                              biases; needs post_norm 0                                          */
+  int bias;                /* type attention: 1: queries, keys, values, the gate and W_o have
+                              learned biases; needs post_norm 0                                  */
 } miras_attention_desc;
 
 /* Ranks of the projections of type rwkv, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)). */
@@ -1054,7 +1054,7 @@ typedef struct miras_mlp_desc {
   float out_scale;         /* what W_down reads, or what experts say, is times this, 1e-6..1e6;
                               0 -> 1                                                             */
   float gate_scale;        /* W_gate h is times this, likewise; needs SILU and no experts        */
-  int bias;                /* 1: its products have learned biases; needs no experts and post_norm 0 */
+  int bias;                /* 1: its products have learned biases; needs no experts, post_norm 0 */
 } miras_mlp_desc;
 
 /* A kind of layer. Structs that its type does not have must be 0. */
@@ -3861,7 +3861,8 @@ static const miras__rule miras__rules[] = {
    "neither queries nor keys are made"},
   {"mixer.gate_blocks", "decay_gate entry, learning_rate_gate not head",
    "a block makes gates of as many values"},
-  {"unblocked, mixer.gate_blocks", "", "the memory's heads times value_dim must be a multiple of it"},
+  {"unblocked, mixer.gate_blocks", "",
+   "the memory's heads times value_dim must be a multiple of it"},
   {"mixer.rope.type", "inner_steps 1", NULL},
   {"mixer.rope.type, odd", "", "key_dim must be even"},
   {"unturned_keys, mixer.rope.dim", "", "it must be even and at most key_dim"},
@@ -8867,7 +8868,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
 }
 #endif
 
-/* @28 CHANNEL PRODUCTS ---------------------------------------------- needs 10 15 20 21 23 25 -- */
+/* @28 CHANNEL PRODUCTS ------------------------------------------- needs 10 15 20 21 22 23 25 -- */
 
 /* Where a decay is one number per channel, the weight of row j in what row i sees is a vector, and
  * the products of a block are no matrix products. Row j of a block enters as x_j, scaled by a step

@@ -2518,8 +2518,8 @@ static int hf__describe_jamba(hf__reader *c, miras_model_desc *d) {
   return hf__describe_pattern(c, d, letter);
 }
 
-/* RecurrentGemma: RG-LRU and attention of a window. As in hf__describe_hybrid the embedding is times
- * 1 here, of the root of the width as BF16 has it. */
+/* RecurrentGemma: RG-LRU and attention of a window. As in hf__describe_hybrid the embedding is
+ * times 1 here, and not times the root of the width, which there is a BF16. */
 static int hf__describe_recurrent_gemma(hf__reader *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[1];
   char letter[MIRAS_MAX_LAYERS], name[64];

@@ -2346,9 +2346,10 @@ MODELS = {
     "jamba-plain": jamba_model("F16", num_experts=1, num_hidden_layers=2),
     "recurrent_gemma": recurrent_gemma_model(),
     "recurrent_gemma-biased": recurrent_gemma_model(
-        "BF16", attention_bias=True, attention_window_size=5, block_types=["attention", "recurrent"],
-        conv1d_width=3, hidden_size=40, intermediate_size=50, logits_soft_cap=10.0, lru_width=None,
-        num_attention_heads=5, num_hidden_layers=3, num_key_value_heads=None, rms_norm_eps=1e-3,
+        "BF16", attention_bias=True, attention_window_size=5,
+        block_types=["attention", "recurrent"], conv1d_width=3, hidden_size=40,
+        intermediate_size=50, logits_soft_cap=10.0, lru_width=None, num_attention_heads=5,
+        num_hidden_layers=3, num_key_value_heads=None, rms_norm_eps=1e-3,
         rope_parameters={"partial_rotary_factor": 0.75, "rope_theta": 500.0,
                          "rope_type": "default"}, tie_word_embeddings=False),
     "lfm2": lfm2_model(),

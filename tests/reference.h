@@ -949,8 +949,8 @@ REF double ref_entry_log(const ref_memory *m, int h, size_t i) {
 }
 
 /* The entries S [features, value_dim] of head h decay towards `to`, or 0 where that is NULL; scale
- * [features, value_dim] receives how much of a pair is written into each. Complex entries turn by an
- * angle a times its own time. first: the head's first token. */
+ * [features, value_dim] receives how much of a pair is written into each. Complex entries turn by
+ * an angle a times its own time. first: the head's first token. */
 REF void ref_decay_entries(const ref_memory *m, int h, const double *to, const double *time,
                            double *S, double *scale, int first) {
   const size_t n = (size_t)m->features, dv = (size_t)m->d.value_dim, half = dv / 2;
@@ -2509,7 +2509,17 @@ REF void ref_inner(const ref_model *m, int l, const double *v, size_t N, size_t 
     const size_t n = i ? keys : rank;
     for (size_t j = 0; j < N * n; j++) part[i][j] *= ref_param(m, l, gain[i])[j % n];
   }
+  for (int i = 1; i < 3 && keys == 0; i++) {
+    free(part[i]);
+    part[i] = NULL;
+  }
   free(z);
+}
+
+REF double *ref_ones(size_t n) {
+  double *y = (double *)ref_zeros(n);
+  for (size_t i = 0; i < n; i++) y[i] = 1.0;
+  return y;
 }
 
 /* What rows of keys erase in RWKV-7, kappa and kappa (.) rate, and the keys that are written. */
@@ -2553,8 +2563,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   ref_gates(m, &md, l, h, N, inner[0], v, gate);
   free(inner[0]);
   if (ones) {
-    q = (double *)ref_zeros(N * H * dk);
-    for (size_t i = 0; i < N * H * dk; i++) q[i] = 1.0;
+    q = ref_ones(N * H * dk);
   } else if (d->mixer.from_values) {
     q = ref_shared(inner[2], N, K, H, dk);
   } else if (asks != NULL) {
@@ -2564,10 +2573,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     memcpy(q, h, N * H * dk * sizeof *q);
   }
   if (ones) {
-    k = (double *)ref_zeros(N * H * dk);
-    memcpy(k, q, N * H * dk * sizeof *k);
-    free(inner[1]);
-    free(inner[2]);
+    k = ref_ones(N * H * dk);
   } else if (d->mixer.from_values) {
     k = ref_shared(inner[1], N, K, H, dk);
   } else if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
@@ -2648,20 +2654,26 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   free(y);
 }
 
-/* y [heads, n] = x W + bias (or NULL) for one row of x [from], W [from, heads * n], each head normed with a gain (or
- * NULL), or all of them, and then its first `turn` entries turned by its position, two as a complex
- * number at a time. */
-REF void ref_turned(double *y, const double *x, const double *W, const double *bias, size_t from,
-                    int heads, int n, const double *gain, double epsilon, const miras_layer_desc *d, int position) {
+/* A projection of rows [from]: weights [from, heads * n], a bias or NULL. */
+typedef struct ref_linear {
+  const double *W, *bias;
+  size_t from;
+} ref_linear;
+
+/* y [heads, n] = x W + bias for one row of x, each head normed with a gain (or NULL), or all of
+ * them, and then its first `turn` entries turned by its position, two as a complex number at a
+ * time. */
+REF void ref_turned(double *y, const double *x, const ref_linear *by, int heads, int n,
+                    const double *gain, double epsilon, const miras_layer_desc *d, int position) {
   const double base = d->attention.rope.theta > 0.0f ? (double)d->attention.rope.theta : 10000.0;
   const int turn = ref_turning(&d->attention.rope, n);
   double all = 0.0;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
-      head[j] = bias != NULL ? bias[h * n + j] : 0.0;
-      for (size_t i = 0; i < from; i++)
-        head[j] += x[i] * W[i * (size_t)(heads * n) + (size_t)(h * n + j)];
+      head[j] = by->bias != NULL ? by->bias[h * n + j] : 0.0;
+      for (size_t i = 0; i < by->from; i++)
+        head[j] += x[i] * by->W[i * (size_t)(heads * n) + (size_t)(h * n + j)];
       square += head[j] * head[j];
     }
     for (int j = 0; j < n && d->attention.qk_norm == 1; j++)
@@ -2699,19 +2711,19 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
   const int shared = d->attention.kv_heads == 0 ? heads : d->attention.kv_heads;
   const int dim = d->attention.head_dim == 0 ? m->d.width / heads : d->attention.head_dim;
   const int window = d->attention.window == 0 ? 1024 : d->attention.window;
-  const double *Wq = ref_attention_param(m, l, "q.weight");
-  const double *Wk = ref_attention_param(m, l, "k.weight");
+  const size_t width = (size_t)m->d.width;
+  const ref_linear of_q = {ref_attention_param(m, l, "q.weight"),
+                           d->attention.bias ? ref_param(m, l, "q.bias") : NULL, width};
+  const ref_linear of_k = {ref_attention_param(m, l, "k.weight"),
+                           d->attention.bias ? ref_param(m, l, "k.bias") : NULL, width};
   const double *Wv = ref_attention_param(m, l, "v.weight");
   const double *gq = d->attention.qk_norm ? ref_attention_param(m, l, "q_norm.gain") : NULL;
   const double *gk = d->attention.qk_norm ? ref_attention_param(m, l, "k_norm.gain") : NULL;
-  const double *bq = d->attention.bias ? ref_param(m, l, "q.bias") : NULL;
-  const double *bk = d->attention.bias ? ref_param(m, l, "k.bias") : NULL;
   const double *bv = d->attention.bias ? ref_param(m, l, "v.bias") : NULL;
   const double *bg = d->attention.bias && d->attention.out_gate
                        ? ref_param(m, l, "out_gate.bias") : NULL;
   const double *pk = d->attention.persistent > 0 ? ref_param(m, l, "persistent.k") : NULL;
   const double *pv = d->attention.persistent > 0 ? ref_param(m, l, "persistent.v") : NULL;
-  const size_t width = (size_t)m->d.width;
   double *q = (double *)ref_zeros((size_t)(heads * dim));
   double *k = (double *)ref_zeros((size_t)(shared * dim));
   for (int b = 0; b < batch; b++)
@@ -2720,7 +2732,7 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
       double *y = out + (size_t)(b * T + t) * (size_t)(heads * dim);
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
-      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, bq, width, heads, dim, gq,
+      ref_turned(q, h + (size_t)(b * T + t) * width, &of_q, heads, dim, gq,
                  ref_epsilon(m), d, -1);
       ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int a = 0; a < heads * d->attention.persistent; a++) { /* pairs without a position */
@@ -2732,12 +2744,12 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, const d
         sum[head] += score;
         for (int j = 0; j < dim; j++) y[head * dim + j] += score * pv[at + j];
       }
-      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, bq, width, heads, dim, gq,
+      ref_turned(q, h + (size_t)(b * T + t) * width, &of_q, heads, dim, gq,
                  ref_epsilon(m), d, t);
       ref_times_factor(q, (size_t)(heads * dim), d->attention.query_scale);
       for (int i = 2 * first; i <= 2 * t + (recalled != NULL); i += recalled != NULL ? 1 : 2) {
         const double *x = (i % 2 ? recalled : h) + (size_t)(b * T + i / 2) * width;
-        ref_turned(k, x, Wk, bk, width, shared, dim, gk, ref_epsilon(m), d, i / 2);
+        ref_turned(k, x, &of_k, shared, dim, gk, ref_epsilon(m), d, i / 2);
         for (int a = 0; a < heads; a++) {
           const int of = a * shared / heads;
           double score = 0.0;
@@ -3017,6 +3029,9 @@ REF void ref_conv_layer(const ref_model *m, int l, const double *h, int batch, i
   free(none);
 }
 
+/* An output under a cap; 0: there is none. */
+REF double ref_capped(double x, double cap) { return cap > 0.0 ? cap * tanh(x / cap) : x; }
+
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
  * logits [batch, T, vocab] or NULL. */
 REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32_t *targets,
@@ -3103,9 +3118,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     for (size_t o = 0; o < vocab; o++) {
       row[o] = 0.0;
       for (size_t i = 0; i < width; i++) row[o] += h[t * width + i] * head[o * width + i];
-      if (d->logit_cap > 0.0f)
-        row[o] = (double)d->logit_cap * tanh(row[o] / (double)d->logit_cap);
-      if (row[o] > top) top = row[o];
+      row[o] = ref_capped(row[o], (double)d->logit_cap);
+      top = fmax(top, row[o]);
       if (logits != NULL) logits[t * vocab + o] = row[o];
     }
     if (targets == NULL || targets[t] < 0) continue;

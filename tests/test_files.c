@@ -376,15 +376,15 @@ static void test_every_field(void **state) {
 #define BETWEEN(type, a, b) \
   { offsetof(type, a) + sizeof(((type *)0)->a), offsetof(type, b) }
   static const size_t not_kept[][2] = {
-    BETWEEN(miras_model_desc, adapters, vocab), BETWEEN(miras_model_desc, dropout, seed),
+    BETWEEN(miras_model_desc, adapters, vocab), BETWEEN(miras_model_desc, logit_cap, seed),
     FIELD(heads), { offsetof(miras_model_desc, limit), sizeof(miras_model_desc) }
   };
   static const size_t not_of_layers[][2] = {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
     LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
     BETWEEN(miras_layer_desc, type, memory),
-    BETWEEN(miras_layer_desc, memory.ball, memory.seed),
-    { offsetof(miras_layer_desc, mlp.gate_scale) + sizeof(float), sizeof(miras_layer_desc) }
+    BETWEEN(miras_layer_desc, memory.turning, memory.seed),
+    { offsetof(miras_layer_desc, mlp.bias) + sizeof(int), sizeof(miras_layer_desc) }
   };
 #undef FIELD
 #undef LAYER
@@ -1678,7 +1678,7 @@ static const char *const header_edits[][2] = {
   { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\\ud8\"" },
   { "\"format\":\"miras\"", "\"format\":\"miras\"," },
   { "\"version\":\"7\"", "\"version\":\"1\"" }, { "\"version\":\"7\"", "\"version\":\"6\"" },
-  { "\"version\":\"7\"", "\"version\":\"11\"" },
+  { "\"version\":\"7\"", "\"version\":\"12\"" },
   { "\"version\":\"7\",", "" },
   { "\"version\":\"7\"", "\"version\":7" },
   { "\"version\":\"7\"", "\"version\":\"7\",\"writer\":\"miras.h\"" },
@@ -2100,7 +2100,7 @@ static void test_later_states(void **state) {
 /* A file holds no field of a version after the one that it names. */
 static void test_hostile_versions(void **state) {
   static const char now[] = "\"version\":\"7\"";
-  static const char *const others[] = { "0", "1", "2", "3", "4", "5", "6", "11", "07", "7 ",
+  static const char *const others[] = { "0", "1", "2", "3", "4", "5", "6", "12", "07", "7 ",
     "6 7", "", "77", "010", "10 ", "100" };
   subject s = { NULL, NULL, NULL, NULL };
   size_t header, i;
@@ -2223,7 +2223,7 @@ static void test_without_mlp(void **state) {
   };
   static const char *const edits[][3] = {   /* NULL: not what the format allows */
     { "\"version\":\"7\"", "\"version\":\"5\"", NULL },
-    { "\"version\":\"7\"", "\"version\":\"11\"", NULL },
+    { "\"version\":\"7\"", "\"version\":\"12\"", NULL },
     { "\"m.mlp.none\":\"1\"", "\"mlp.none\":\"1\"", NULL },
     { "\"m.mlp.none\":\"1\"", "\"m.mlp.none\":\"-1\"", NULL },
     { "\"w.mlp.hidden\"", "\"w.mlp.none\":\"1\",\"w.mlp.hidden\"", "hidden is 8" },
