@@ -277,7 +277,8 @@ static int ad__open(hf__reader *c, const char *path, char *why, size_t why_size)
 /* Read a number of an entry in quotes, or none. */
 static void ad__views_note(miras_model_desc *d, const char *name, const char *value) {
   float x = 0;
-  if (hf__same(name, "adapter.rank") && hf__read_real(value, &x)) d->adapter.rank = (int)x;
+  if (hf__same(name, "adapter.rank") && hf__read_real(value, &x))
+    d->adapter.rank = x >= 0 && x <= 1 << 20 ? (int)x : -1;       /* which is refused */
   if (hf__same(name, "adapter.scale") && hf__read_real(value, &x)) d->adapter.scale = x;
   if (hf__same(name, "adapters") && strlen(value) < sizeof d->adapters)
     strcpy(d->adapters, value);
