@@ -1701,9 +1701,9 @@ MIRAS_API miras_result miras_model_view_write(miras_model *m, const miras_view *
                                               const float *x);
 MIRAS_API miras_result miras_model_view_read(const miras_model *m, const miras_view *v, size_t row,
                                              size_t rows, size_t col, size_t cols, float *x);
-/* Write numbers of a matrix as other formats have them, a line for each number that a product makes:
- * from [lines], stride bytes apart, each the `count` numbers from `first` on that it sums over,
- * into lines line..line+lines-1; of a view that is turned a line is a row, of others a column. form
+/* Write numbers of a matrix as other formats have them, a line for each that a product makes: from
+ * [lines], stride bytes apart, each the `count` numbers from `first` on that it sums over, into
+ * lines line..line+lines-1; of a view that is turned a line is a row, of others a column. form
  * MIRAS_WEIGHTS_FLOAT: floats of this machine, rounded as above, stride a multiple of 4. Or the
  * form in which the view is held, without rounding and little-endian: words of bf16 or f16; of q8
  * blocks of a scale s in half precision and of 32 signed bytes q, numbers s q (ggml's Q8_0); of q4
@@ -1901,9 +1901,9 @@ MIRAS_API miras_result miras_load(void *object, const char *path, char *why, siz
 MIRAS_API void miras_session_adopt(miras_session *s, int adopts);
 /* Open the model that bytes hold, as miras_model_open_file does one of a path. in_place 1: its
  * matrices stay where they are if they are bf16, f16, q8 or q4 there and in given alike, and begin
- * at a multiple of 64 bytes, as those of a file do that is mapped into memory; else they are copied,
- * as floats are. Then bytes must last as long as the model, which only reads them, and the checksum,
- * for which all of them would be read, is not looked at. */
+ * at a multiple of 64 bytes, as those of a file do that is mapped into memory; else, and if they
+ * are floats, they are copied. Then bytes must last as long as the model, which only reads them,
+ * and the checksum, for which all of them would be read, is not looked at. */
 MIRAS_API miras_model *miras_model_open_from(const void *bytes, size_t size, int in_place,
                                              const miras_model_desc *given,
                                              const miras_allocator *allocator,
@@ -1972,9 +1972,9 @@ MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_mem
  * no limit, floats, no callbacks), its adapt where the learning_rate there is not 0, its adapters
  * where the file has none, its memory.reset_every where that is not 0: a model that does not last
  * as it was trained can be given resets; and its attention.window where that is above 0 and below
- * the file's: states take less. What is given of layers is given of layer[0], for all. A few kilobytes can describe a model whose sessions
- * take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE before it
- * is allocated; result may be NULL. */
+ * the file's: states take less. What is given of layers is given of layer[0], for all. A few
+ * kilobytes can describe a model whose sessions take gigabytes: set a limit for files from others.
+ * What is beyond it is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result, char *why, size_t why_size);
@@ -2645,8 +2645,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              the field's own words: files have them from version 7 on, and older ones are read no
              more, which a build of 0.3.0 loads and saves anew. Weights may be q4, and files of
              matrices that are not float are used where they lie (miras_model_open_from): those of
-             bf16 and f16, of version 10 too, have bricks for rows then; sums, ledgers and rewards of
-             memories (room @81). The presets signals and categories have outlier and
+             bf16 and f16, of version 10 too, have bricks for rows then; sums, ledgers and rewards
+             of memories (room @81). The presets signals and categories have outlier and
              ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
@@ -2705,7 +2705,7 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #ifdef MIRAS_MALLOC
   #define MIRAS__LARGE(bytes) MIRAS_MALLOC(bytes)
 #else
-  #define MIRAS__LARGE(bytes) calloc(1, bytes)   /* which takes pages that are 0 as they are       */
+  #define MIRAS__LARGE(bytes) calloc(1, bytes)   /* takes pages that are 0 as they are */
   #define MIRAS__ZEROES
   #define MIRAS_MALLOC(bytes) malloc(bytes)
   #define MIRAS_FREE(pointer) free(pointer)
@@ -31753,8 +31753,8 @@ static int miras__need_list(miras__cursor *t, uint64_t *out, int most) {
  * them that only runs: BF16 or F16, I8 of q8 and U8 of q4, [panels, bricks, items of a brick] as
  * room @15 has them. Those come last, from a multiple of 64 bytes on, one behind the other as a
  * model has them in memory, so that a file can be used where it lies. Before version 10 they were
- * [rows, columns], and q8 was U8 of [rows, bytes of a row], with 32 neighbours of a row behind their
- * scale; both are read. The header's
+ * [rows, columns], and q8 was U8 of [rows, bytes of a row], with 32 neighbours of a row behind
+ * their scale; both are read. The header's
  * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
  * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
  * it in the header or in the numbers. Fields of layers have the letter of a kind before them:

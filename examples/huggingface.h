@@ -4199,7 +4199,7 @@ static size_t hf__line_at(const hf__piece *p, size_t i) {
   return i * p->each + p->skip;
 }
 
-/* Is a piece lines of `count` numbers, as a product sums over them, which are in one piece there? */
+/* Is a piece lines of `count` numbers, as a product sums over them, each whole in its tensor? */
 static int hf__is_lines(const hf__piece *p, const miras_view *v, size_t count) {
   const int other = HF__ENTRIES | HF__AGAIN | HF__FLOORS | HF__SPREAD | HF__CORNER;
   if (!p->from || v->rank != 2 || (p->how & other) || (p->group != 0) == (v->turned != 0) ||

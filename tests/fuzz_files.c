@@ -12,8 +12,9 @@
  *   ./a.out FILE ...                replay
  *
  * The first byte of an input chooses the object (0 model, 1 memory, 2 session, 3 descriptor, 6
- * session of another model; modulo 8, others as modulo 4) and, with its bit 7, whether the checksums are made right first, so that what lies behind them
- * is reached too. The rest is the file; of a descriptor a byte for the preset, then lines:
+ * session of another model; modulo 8, others as modulo 4) and, with its bit 7, whether checksums
+ * are made right first, so that what lies behind them is reached too. The rest is the file; of a
+ * descriptor a byte for the preset, then lines:
  * FIELD=VALUE as miras_model_desc_set takes it, ~FIELD=VALUE as miras_model_desc_change does, and
  * !FIELD=BYTES, which a text then holds, without an end if they are as many. */
 #define _POSIX_C_SOURCE 200809L
@@ -432,7 +433,7 @@ static void fuzz_open(unsigned char *file, size_t n) {
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
 }
 
-/* The same where the file lies, as whatever it says that its matrices are, which nothing changes. */
+/* The same where the file lies, as whatever it says that its matrices are. Nothing changes it. */
 static void fuzz_in_place(const unsigned char *file, size_t n) {
   miras_result result = MIRAS_OK;
   miras_model_desc given;

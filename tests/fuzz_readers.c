@@ -1,13 +1,14 @@
 /* Fuzzing of what reads other people's files: vocabularies (examples/tokenizer.h), GGUF
  * (examples/gguf.h), config.json and safetensors (examples/huggingface.h), adapters
- * (examples/adapters.h). Any bytes give a sentence, or a vocabulary that encodes and decodes, or a model that runs; and all is given back.
+ * (examples/adapters.h). Any bytes give a sentence, or a vocabulary that encodes and decodes, or a
+ * model that runs; and all is given back.
  *
  *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -DMIRAS_NO_SIMD -fsanitize=fuzzer,address,undefined \
  *     tests/fuzz_readers.c -lm
  *   ./a.out -dict=words -max_len=65536 -report_slow_units=1 corpus-text
  *   cc -O1 -I. tests/fuzz_readers.c -lm
  *   ./a.out                         the first corpus, each input as it is
- *   ./a.out --seeds FOLDER          write it, by kind: FOLDER-text, -lines, -gguf, -folder, -adapter
+ *   ./a.out --seeds FOLDER          write it: FOLDER-text, -lines, -gguf, -folder and -adapter
  *   ./a.out --words FILE            write a dictionary for text
  *   ./a.out --words FILE models     and one for the others
  *   ./a.out FILE ...                replay
@@ -843,7 +844,8 @@ static void fuzz_words(FILE *f, int models) {
     "\"dtype\":\"BF16\"", "\"shape\":[", "\"data_offsets\":[", "\"__metadata__\":{",
     "\"weight_map\":{", "\"model_type\":\"", "\"rank_pattern\":{", "\"alpha_pattern\":{",
     "\"lora_alpha\":", "\"use_rslora\":true", ".lora_A.weight", ".lora_B.weight",
-    "\"format\":\"miras-views\"", "\"adapter.rank\":\"", "\"adapter.scale\":\"", "\"__float__\":", "Infinity", "18446744073709551615",
+    "\"format\":\"miras-views\"", "\"adapter.rank\":\"", "\"adapter.scale\":\"",
+    "\"__float__\":", "Infinity", "18446744073709551615",
     "0.5", "1e-5"};
   size_t i;
   int k;

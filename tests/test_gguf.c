@@ -1015,7 +1015,7 @@ static void test_weights(void **state) {
   assert_int_equal(test_live, 0);
 }
 
-/* Matrices of a type that is held as it is are the file's to the bit: also blocks that use not all of
+/* Matrices of a type that is held as it is are the file's to the bit, also blocks that use part of
  * their steps, and least numbers below the smallest half that is normal. Of a block whose scale is
  * no number all numbers are none. */
 static void test_held(void **state) {

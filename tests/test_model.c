@@ -2649,7 +2649,7 @@ static void test_weights(void **state) {
   finish();
 }
 
-/* A file of short matrices is used where it lies, if it begins at a multiple of 64 bytes, and nothing
+/* A file of short matrices is used where it lies if it begins at a multiple of 64 bytes. Nothing
  * writes into it; else, and in other forms, matrices are copied. */
 static void test_weights_in_place(void **state) {
   (void)state;
