@@ -1109,7 +1109,7 @@ static void refused(miras_preset preset, int carried, int rank, int recompute, c
 static void refusals(void) {
   refused(MIRAS_PRESET_KDA, 0, 0, 0, "memory y: its decays are one number per channel");
   refused(MIRAS_PRESET_RWKV7, 0, 0, 0, "shift");
-  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, "memory y: its memory is not a matrix, nor a perceptron");
+  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, "memory y: its memory is not a matrix, nor a");
   refused(MIRAS_PRESET_MONETA, 0, 0, 0, "memory y: its decays or steps are one number per channel");
   refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, 0, "operation ");
   refused(MIRAS_PRESET_LONGHORN, 0, 0, 0, "memory y: ");
