@@ -3872,29 +3872,36 @@ struct miras__fast_p {
   __device__ void scaled(int x, unsigned cols, unsigned rows, const float *u,
                          const float *v) const {
     __syncthreads();
-    for (unsigned e = t; e < C * cols; e += 256) {
+    for (unsigned e = 2 * t; e < C * cols; e += 512) {
       const unsigned r = e / cols, to = r * ld(x) + e % cols;
-      const float y = miras__wide(at(x)[to]);
-      at(R0)[to] = miras__near(r < rows ? y * u[r] : 0);
-      at(R1)[to] = miras__near(r < rows ? y * v[r] : 0);
+      const float p = miras__wide(at(x)[to]), q = miras__wide(at(x)[to + 1]);
+      const float by0 = r < rows ? u[r] : 0, by1 = r < rows ? v[r] : 0;
+      miras__put2(at(R0) + to, p * by0, q * by0), miras__put2(at(R1) + to, p * by1, q * by1);
     }
     __syncthreads();
   }
-  /* Means over a row, a warp's, of x(j) and of x(j) xh. */
+  /* A row of n, a warp's, each lane its own pairs: f(j) of each; to = f(j) in bfloat16. */
+  template <class T> __device__ void own(T f) const {
+    for (unsigned j = 2 * lane; j < n; j += 64) f(j), f(j + 1);
+  }
+  template <class T> __device__ void line(bf16 *to, T f) const {
+    for (unsigned j = 2 * lane; j < n; j += 64) miras__put2(to + j, f(j), f(j + 1));
+  }
+  /* Its means of x(j) and of x(j) xh. */
   template <class T>
   __device__ void means(const float *xh, T x, float *mean, float *along) const {
     float p = 0, q = 0;
-    for (unsigned j = lane; j < n; j += 32) p += x(j), q += x(j) * xh[j];
+    own([&](unsigned j) { p += x(j), q += x(j) * xh[j]; });
     *mean = miras__lanes_sum(p, 32) / (float)n, *along = miras__lanes_sum(q, 32) / (float)n;
   }
-  /* x [n] <- (x - mean) / deviation, of which it returns 1 / that; each lane its own columns. */
+  /* x <- (x - mean) / deviation, of which it returns 1 / that. */
   __device__ float norm(float *x) const {
     float mean, all, by;
     means(x, [&](unsigned j) { return x[j]; }, &mean, &all);
-    for (unsigned j = lane; j < n; j += 32) x[j] -= mean;
+    own([&](unsigned j) { x[j] -= mean; });
     means(x, [&](unsigned j) { return x[j]; }, &mean, &all);
     by = 1 / sqrtf(all + a.epsilon);
-    for (unsigned j = lane; j < n; j += 32) x[j] *= by;
+    own([&](unsigned j) { x[j] *= by; });
     return by;
   }
 
@@ -3915,10 +3922,12 @@ struct miras__fast_p {
       }
     }
     miras__bring_group();
-    for (unsigned e = t; in1 > n && e < C * 16; e += 256) {
+    for (unsigned e = 2 * t; in1 > n && e < C * 16; e += 512) {
       const unsigned r = e / 16, one = r * to + n + e % 16, two = r * ld(X2) + hidden + e % 16;
-      const bf16 is = (bf16)(r < count && !(e % 16) ? 0x3f80 : 0);                 /* 1           */
-      at(K)[one] = at(Q)[one] = at(X2)[two] = at(Q2)[two] = is, at(U1)[two] = 0;
+      const float is = r < count && !(e % 16) ? 1.0f : 0;
+      miras__put2(at(K) + one, is, 0), miras__put2(at(Q) + one, is, 0);
+      miras__put2(at(X2) + two, is, 0), miras__put2(at(Q2) + two, is, 0);
+      miras__put2(at(U1) + two, 0, 0);
     }
     if (t < C) {
       const int has = t < count, soft = a.rates == MIRAS_TOKEN_RATES_SOFTPLUS;
@@ -3991,11 +4000,12 @@ struct miras__fast_p {
       const float by = norm(xh);
       const bf16 *const v = rows.v + (row + r) * rows.ldv + head * n, *const k = at(K) + r * ld(K);
       if (!lane) of(INVERSE)[r] = by;
-      for (unsigned j = lane; j < n; j += 32)
+      own([&](unsigned j) {
         e[j] = r < count ? gain[j] * xh[j] + bias[j] + miras__wide(k[j]) - miras__wide(v[j]) : 0;
+      });
       means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &sum, &along);
-      for (unsigned j = lane; j < n; j += 32)
-        at(D2)[r * ld(D2) + j] = miras__near(by * (gain[j] * e[j] - sum - xh[j] * along));
+      line(at(D2) + r * ld(D2),
+           [&](unsigned j) { return by * (gain[j] * e[j] - sum - xh[j] * along); });
     }
     __syncthreads();
     tiles(C, hidden, [&](tile &x) {
@@ -4022,22 +4032,22 @@ struct miras__fast_p {
       float *const xh = of(Z2) + r * n, *const d = of(WB) + r * n, sum, along;
       const float by = norm(xh);
       const bf16 *const q = at(Q) + r * ld(Q);
-      for (unsigned j = lane; j < n; j += 32)
-        if (way == 2) {
-          d[j] = r < count ? miras__wide(rows.d[(row + r) * rows.ldd + head * n + j]) : 0;
-          of(WG)[r * n + j] = d[j] * xh[j];
-        } else if (r < count) {
-          rows.y[(row + r) * rows.ldy + head * n + j] =
-            miras__near(gain[j] * xh[j] + bias[j] + miras__wide(q[j]));
-        }
-      if (way != 2) continue;
-      means(xh, [&](unsigned j) { return gain[j] * d[j]; }, &sum, &along);
-      for (unsigned j = lane; j < n; j += 32) {
-        const float z = by * (gain[j] * d[j] - sum - xh[j] * along);
-        const unsigned to = r * ld(G2) + j;
-        at(G2)[to] = miras__near(z), at(GA)[to] = miras__near(of(A)[r] * z);
-        at(GF)[to] = miras__near(of(F)[r] * z);
+      const auto z = [&](unsigned j) { return by * (gain[j] * d[j] - sum - xh[j] * along); };
+      if (way != 2) {
+        if (r < count)
+          line(rows.y + (row + r) * rows.ldy + head * n, [&](unsigned j) {
+            return gain[j] * xh[j] + bias[j] + miras__wide(q[j]);
+          });
+        continue;
       }
+      own([&](unsigned j) {
+        d[j] = r < count ? miras__wide(rows.d[(row + r) * rows.ldd + head * n + j]) : 0;
+        of(WG)[r * n + j] = d[j] * xh[j];
+      });
+      means(xh, [&](unsigned j) { return gain[j] * d[j]; }, &sum, &along);
+      line(at(G2) + r * ld(G2), z);
+      line(at(GA) + r * ld(G2), [&](unsigned j) { return of(A)[r] * z(j); });
+      line(at(GF) + r * ld(G2), [&](unsigned j) { return of(F)[r] * z(j); });
     }
   }
 
@@ -4157,16 +4167,19 @@ struct miras__fast_p {
       means(xh, [&](unsigned j) { return b[j] * miras__wide(d[j]); }, &turns, &mean);
       means(xh, [&](unsigned j) { return b[j]; }, &sum, &along);
       means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &mean, &weight);
-      for (unsigned j = lane; j < n; j += 32) {
+      if (r < count)                                 /* -br                                       */
+        line(rows.dv + (row + r) * rows.ld_dv + head * n, [&](unsigned j) {
+          return -gain[j] * (by * (b[j] - sum - xh[j] * along));
+        });
+      own([&](unsigned j) {
         const float u = by * (b[j] - sum - xh[j] * along), br = gain[j] * u;
         of(WG)[r * n + j] += e[j] * u + xh[j] * br, of(WB)[r * n + j] += br;
         of(BK)[r * in1 + j] += br;
-        if (r < count) rows.dv[(row + r) * rows.ld_dv + head * n + j] = miras__near(-br);
         b[j] = gain[j] * br - by * (weight * b[j] + along * gain[j] * e[j]);
-      }
+      });
       means(xh, [&](unsigned j) { return b[j]; }, &sum, &along);
-      for (unsigned j = lane; j < n; j += 32)
-        at(E2)[r * ld(E2) + j] = miras__near(by * (b[j] - sum - xh[j] * (along + turns)));
+      line(at(E2) + r * ld(E2),
+           [&](unsigned j) { return by * (b[j] - sum - xh[j] * (along + turns)); });
     }
     __syncthreads();
     tiles(C, hidden, [&](tile &x) {
@@ -4257,12 +4270,14 @@ struct miras__fast_p {
 MIRAS__FAST_GRID(256, 1) miras__run_fast_p1(const __grid_constant__ miras__fast_perceptron a) {
   miras__fast_p w(a);
   bf16 *tape = w.tapes;
-  for (unsigned e = w.t; e < a.all; e += 256) {
+  for (unsigned e = 2 * w.t; e < a.all; e += 512) {      /* pairs are of a row                    */
     const size_t at = w.place(e);
-    const float x = at == (size_t)-1 ? 0 : a.of.init[(size_t)w.head * a.weights + at];
-    w.state[e] = a.target ? 0 : x, w.state[a.all + e] = 0;
-    tape[e] = miras__near(w.state[e]), tape[a.all + e] = 0;
-    w.base[e] = miras__near(x);
+    const float *const init = a.of.init + (size_t)w.head * a.weights;
+    const float x = at == (size_t)-1 ? 0 : init[at], y = at == (size_t)-1 ? 0 : init[at + 1];
+    w.state[e] = a.target ? 0 : x, w.state[e + 1] = a.target ? 0 : y;
+    w.state[a.all + e] = w.state[a.all + e + 1] = 0;
+    miras__put2(w.base + e, x, y), miras__put2(tape + e, w.state[e], w.state[e + 1]);
+    miras__put2(tape + a.all + e, 0, 0);
   }
   for (unsigned c = 0; c < a.chunks; c++) {
     w.rows(c);
@@ -4276,7 +4291,7 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_p2(const __grid_constant__ miras__fast_
   const unsigned t = w.t, n = a.n;
   float dgain = 0, dbias = 0, drho = 0;
   for (unsigned e = t; e < 3 * a.all; e += 256) w.back[e] = 0;
-  for (unsigned e = t; e < 2 * a.all; e += 256) w.ends[e] = 0;
+  for (unsigned e = 2 * t; e < 2 * a.all; e += 512) miras__put2(w.ends + e, 0, 0);
   for (unsigned c = a.chunks; c-- > 0;) {
     const bf16 *const tape = w.tapes + 2 * (size_t)c * a.all;
     float sums[3] = {0, 0, 0};
