@@ -182,12 +182,12 @@ static void fuzz_patterns(void) {
 
 /* Models of rows, whose heads learn, and of groups of categories. */
 static void fuzz_texts(void) {
-  static const char *const texts[FUZZ_FILES - FUZZ_TEXTS][2] = {
+  static const char *const texts[FUZZ_HELD - FUZZ_TEXTS][2] = {
     {"vector 2", "raw 1"}, {"category 3, standardized 2", "category 3, huber 1 at 0.5 times 0.1"},
     {"", "quantile 1 at 0.9, normal 1"}, {"vector 1", "lp 1, binary 2"}, {"", ""},
     {"vector 1", ""}};
   int i;
-  for (i = 0; i < FUZZ_FILES - FUZZ_TEXTS; i++) {
+  for (i = 0; i < FUZZ_HELD - FUZZ_TEXTS; i++) {
     miras_model_desc d;
     fuzz_describe(&d, i % 2 ? MIRAS_PRESET_GATED_DELTANET : MIRAS_PRESET_LINEAR_ATTENTION);
     strcpy(d.inputs, texts[i][0]);
@@ -292,7 +292,7 @@ static void fuzz_other(void) {
 static void fuzz_start(void) {
   int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 }, stream = 1;
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
-  static const miras_trainer_desc room = { 1, 8, 2, 0, NULL, NULL };
+  static const miras_trainer_desc room = { 1, 8, 2, 0, 0, NULL, NULL };
   miras_adamw_options adamw = MIRAS_ADAMW(0, 0);
   miras_model_desc d;
   miras_memory_desc one;
@@ -367,7 +367,7 @@ static void fuzz_mend(int kind, unsigned char *file, size_t n) {
  * must take. */
 static void fuzz_run(miras_model *m, const unsigned char *file, size_t n) {
   enum { ROWS = 6 };
-  const miras_trainer_desc room = { 1, 4, 0, FUZZ_LIMIT, NULL, NULL };
+  const miras_trainer_desc room = { 1, 4, 0, 0, FUZZ_LIMIT, NULL, NULL };
   const miras_row row = *miras_model_row(m);
   const miras_batch_grad g = { NULL, NULL, NULL };
   int32_t *tokens = (int32_t *)calloc((size_t)(ROWS * (row.tokens + row.classes)) + 1, 4);
