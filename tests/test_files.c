@@ -88,7 +88,7 @@ static miras_model *tiny_model(miras_preset kind) {
 }
 
 static miras_trainer *open_trainer(miras_model *m, int streams) {
-  miras_trainer_desc d = { BATCH, LENGTH, 0, 0, NULL, NULL };
+  miras_trainer_desc d = { BATCH, LENGTH, 0, 0, 0, NULL, NULL };
   miras_trainer *t;
   d.carried = streams;
   t = miras_trainer_open(m, &d, NULL, NULL, 0);
@@ -2648,7 +2648,7 @@ static void test_descriptions(void **state) {
 static void test_limits(void **state) {
   char folder[] = "/tmp/miras_files_XXXXXX", path[80];
   subject s = { NULL, NULL, NULL, NULL };
-  miras_trainer_desc room = { BATCH, LENGTH, 0, 0, NULL, NULL };
+  miras_trainer_desc room = { BATCH, LENGTH, 0, 0, 0, NULL, NULL };
   miras_model_desc d, given;
   miras_result result;
   size_t need, session;
