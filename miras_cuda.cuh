@@ -248,13 +248,15 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
  * sums are float. Results have the same bits from run to run, and differ from the host's by
  * rounding. The list of a layer's operations is the list of launches: one each, two of a matrix
  * memory; back two to six where sums follow. Calls allocate nothing, wait for nothing, and may
- * be captured in a graph, but for _init. Matrices of key_dim 128 take 143 KB of shared memory for
- * a block, of 64 and 32 less than 99 KB; perceptrons of 64 up to 194 KB.
+ * be captured in a graph, but for _init. Of shared memory a block takes, with matrices of key_dim
+ * 32, 64 or 128, up to 80, 97 or 136 KB, with errors and decays per channel 89, 115 or 168 KB, more
+ * where a device has it; perceptrons of 64 up to 194 KB.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions of
  * memories, gates of decays, learning rates and momentum, skips, pointwise operations, and exact
- * matrix memories (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet and their likes)
- * with a decay and a step per head, key_dim 32, 64 or 128 and value_dim a multiple of 32; and
+ * matrix memories with a decay per head or per channel of keys, a step per head, key_dim 32, 64 or
+ * 128 and value_dim a multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet,
+ * GLA, HGRN2, KDA and their likes); and
  * memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and
  * momentum per head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk
  * up to 64, as far as a block's shared memory goes. It reads tokens and says the next one.
@@ -319,6 +321,42 @@ typedef struct miras_cuda_fast_row {
   int decay_first;                   /* 1: and errors are read behind the decay                   */
 } miras_cuda_fast_row;
 miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream);
+
+/* A matrix memory on its own, through all tokens of `batch` texts, by the kernels that layers have.
+ * Rows of bfloat16: query and key [batch, length, key_heads, key_dim], value and answer [batch,
+ * length, heads, value_dim]; head h reads and is read by key head h / (heads / key_heads). Floats:
+ * decay [batch, length, heads], with channels 1 [.., heads, key_dim], logarithms up to 0, of which
+ * what is below -69 counts as -69, NULL: nothing decays; step [batch, length, heads], NULL: 1;
+ * state, where texts begin, and last, where they end, [batch, heads, value_dim, key_dim] as
+ * miras_cuda_fast_row has them, NULL: zeros, and it is not wanted. They may be one place, but for
+ * an adjoint. All on the device, and aligned to 16 bytes. key_dim 32, 64 or 128, value_dim a
+ * multiple of 32 up to 4096. */
+typedef struct miras_cuda_fast_memory {
+  const uint16_t *query, *key, *value;
+  const float *decay, *step, *state;
+  uint16_t *answer;
+  float *last;
+  int batch, length, heads, key_heads, key_dim, value_dim;
+  int channels, delta, decay_first;  /* delta, decay_first: as of miras_cuda_fast_row             */
+} miras_cuda_fast_memory;
+/* From gradients of answer and of last (NULL: zeros) those of what it reads, which are written, in
+ * the same shapes; decay, step and state may be NULL. */
+typedef struct miras_cuda_fast_memory_grads {
+  const uint16_t *answer;
+  const float *last;
+  uint16_t *query, *key, *value;
+  float *decay, *step, *state;
+} miras_cuda_fast_memory_grads;
+/* Bytes of device memory, aligned to 256, that a call works in, of the adjoint with back 1; nothing
+ * stays in them. 0: a size is out of range. What x points to does not matter. */
+size_t miras_cuda_fast_memory_size(const miras_cuda_fast_memory *x, int back);
+/* MIRAS_ERR_ARGUMENT, MIRAS_ERR_SIZE (too few bytes) or MIRAS_ERR_DEVICE. _backward computes what
+ * it needs of the way forward once more; of x it does not touch answer and last. */
+miras_result miras_cuda_fast_memory_forward(const miras_cuda_fast_memory *x, void *room,
+                                            size_t bytes, cudaStream_t stream);
+miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
+                                             const miras_cuda_fast_memory_grads *g, void *room,
+                                             size_t bytes, cudaStream_t stream);
 #endif
 
 #ifdef __cplusplus
@@ -1861,8 +1899,10 @@ extern __shared__ __align__(16) unsigned char miras__fast_room[];
 
 #ifdef __CUDACC__
   #define MIRAS__ALL_OF _Pragma("unroll")
+  #define MIRAS__EACH_OF _Pragma("unroll 1")
 #else
   #define MIRAS__ALL_OF
+  #define MIRAS__EACH_OF
 #endif
 
 /* A grid whose blocks have so many threads, and so many of them share a multiprocessor at least. */
@@ -1997,6 +2037,22 @@ __device__ static inline void miras__bring16(bf16 *to, const bf16 *from) {
   *(uint4 *)(void *)to = *(const uint4 *)(const void *)from;
 #endif
 }
+__device__ static inline void miras__nothing16(bf16 *to) {
+  uint4 u;
+  u.x = u.y = u.z = u.w = 0;
+  *(uint4 *)(void *)to = u;
+}
+/* The same, or 16 bytes of zeros. */
+__device__ static inline void miras__bring16_of(bf16 *to, const bf16 *from, int in) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(in ? 16 : 0)
+               : "memory");
+#else
+  if (in) miras__bring16(to, from);
+  else miras__nothing16(to);
+#endif
+}
 __device__ static inline void miras__bring_group(void) {
 #ifndef __CUDACC__
   shim_copies_group();
@@ -2010,11 +2066,6 @@ template <int BUT> __device__ static inline void miras__bring_wait(void) {
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" : : "n"(BUT) : "memory");
 #endif
-}
-__device__ static inline void miras__nothing16(bf16 *to) {
-  uint4 u;
-  u.x = u.y = u.z = u.w = 0;
-  *(uint4 *)(void *)to = u;
 }
 
 #ifdef __CUDACC__
@@ -2690,6 +2741,23 @@ MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras
     }
 }
 
+/* Keys are what decays take: k = 1 - a, and back da -= dk. */
+typedef struct miras__fast_taken {
+  const float *keep;
+  const bf16 *dk;                    /* NULL: forward                                             */
+  bf16 *k;
+  float *dkeep;
+  unsigned ld_keep, ldk, cols;
+  size_t items;
+} miras__fast_taken;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_taken(const __grid_constant__ miras__fast_taken a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const size_t row = item / a.cols, c = item % a.cols;
+  if (item >= a.items) return;
+  if (a.dk) a.dkeep[row * a.ld_keep + c] -= miras__wide(a.dk[row * a.ldk + c]);
+  else a.k[row * a.ldk + c] = miras__near(1 - a.keep[row * a.ld_keep + c]);
+}
+
 /* Angles of positions: cosines, then sines [tokens, turn]; and rows of heads turned by them where
  * they lie: halves together (way 1) or neighbours (2); below 0 back. Eight columns a thread, or two
  * times eight. */
@@ -3017,6 +3085,11 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  *   U = M diag(b) W                               Y = diag(exp G) Q S + P U
  *   S <- exp(G_63) S + (diag(exp(G_63 - G)) K)' U
  * No exponent is above 0, and nothing is divided. Rows behind a text's end are zeros with decay 1.
+ * With a decay of each channel of keys G_i and z_i are vectors [dk], and exponents are inside of
+ * products: C1 leaves Q (.) exp G, K (.) exp z and K (.) exp(G_63 - G), with which C2 and C3 do the
+ * same. Of squares, 16 rows i and 16 earlier ones j with last row e are products of matrix units,
+ *   P_ij = (exp(G_i - G_e) (.) q_i) . (exp(G_e - G_j) (.) k_j)
+ * and rows of the same 16 meet one by one, under products of their decays.
  * C1 makes G, b, M, P and N of all chunks side by side; C2 goes through a sequence's chunks with
  * columns of S in accumulators; C3 back through them with those of dS; C4 makes the gradients of
  * queries, keys and gates of all chunks side by side. With dU, and Z = M' dU:
@@ -3026,37 +3099,55 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
 typedef struct miras__fast_chunks {
   const bf16 *q, *k, *v, *d;         /* [N, ld]; d: the gradient of y                             */
   bf16 *y, *dq, *dk, *dv;
-  const float *keep, *step;          /* [N, ld_gates] of heads, or of them [heads] (no tokens)    */
-  const float *init;                 /* [heads, key, value]                                       */
-  float *dkeep, *dstep;              /* [N, ld_gates]; NULL: they are constants                   */
-  float *dinit;                      /* [B, heads, key, value]                                    */
-  float *log, *rate;                 /* [B heads, 64 chunks]: G and b                             */
+  const float *keep, *step;          /* [N, ld_keep] or [heads] (keep_gate 0) of decays, of their
+                                        logarithms (logs), or NULL; [N, ld_step]                  */
+  const float *init, *dlast;         /* [heads, key, value], or as dinit (texts); or NULL         */
+  float *dkeep, *dstep;              /* as keep and step; NULL: they are constants                */
+  float *last, *dinit;               /* [B, heads, key, value] or, turned, [.., value, key]; or
+                                        NULL: states where texts end; gradients where they begin  */
+  float *log, *rate;                 /* [B heads, 64 chunks]: G (of channels: [.., key]) and b    */
+  bf16 *q_left, *k_left, *k_end;     /* of channels: [N, heads key], what is left of rows         */
   bf16 *m, *p, *n;                   /* [B heads chunks, 64, 64]                                  */
   bf16 *w, *u, *z;                   /* [N, heads value]: W, U, Z                                 */
   bf16 *s, *ds;                      /* [B heads chunks, key, value] states where chunks begin,
                                         gradients of those where they end                         */
   float one_step;                    /* of all heads, where step is NULL                          */
-  unsigned ldq, ldk, ldv, ldd, ldy, ld_dq, ld_dk, ld_dv, ld_gates, ldw;
+  unsigned ldq, ldk, ldv, ldd, ldy, ld_dq, ld_dk, ld_dv, ld_keep, ld_step, ldw;
   unsigned batch, heads, group, tokens, chunks, value;
-  int after, delta, keep_gate, step_gate;
+  int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
 
-/* Rows of a chunk, [64, COLS], on their way to shared memory, COLS + 8 apart. */
+/* exp x of x up to 0. */
+__device__ static inline float miras__left(float x) {
+#ifdef __CUDACC__
+  return __expf(x);
+#else
+  return expf(x);
+#endif
+}
+
+/* Rows of a chunk, [64, COLS], on their way to shared memory, COLS + 8 apart; zeros behind them. */
 template <int COLS>
 __device__ static inline void miras__rows_bring(bf16 *to, const bf16 *from, unsigned ld,
                                                 unsigned rows) {
-  for (unsigned e = threadIdx.x; e < 64 * COLS / 8; e += 128) {
-    const unsigned r = e / (COLS / 8), c = e % (COLS / 8) * 8;
-    if (r < rows) miras__bring16(to + r * (COLS + 8) + c, from + (size_t)r * ld + c);
-    else miras__nothing16(to + r * (COLS + 8) + c);
+  enum { ACROSS = COLS / 8, STEP = 128 / ACROSS };
+  unsigned r = threadIdx.x / ACROSS;
+  to += r * (COLS + 8) + threadIdx.x % ACROSS * 8;
+  from += (size_t)r * ld + threadIdx.x % ACROSS * 8;
+  MIRAS__ALL_OF for (int n = 0; n < 64 / STEP; n++) {
+    miras__bring16_of(to, from, r < rows);
+    r += STEP, to += STEP * (COLS + 8), from += (size_t)STEP * ld;
   }
 }
 /* The same of a whole matrix [ROWS, COLS]. */
 template <int ROWS, int COLS>
 __device__ static inline void miras__square_bring(bf16 *to, const bf16 *from, unsigned ld) {
-  for (unsigned e = threadIdx.x; e < ROWS * COLS / 8; e += 128) {
-    const unsigned r = e / (COLS / 8), c = e % (COLS / 8) * 8;
-    miras__bring16(to + r * (COLS + 8) + c, from + (size_t)r * ld + c);
+  enum { ACROSS = COLS / 8, STEP = 128 / ACROSS };
+  const unsigned r = threadIdx.x / ACROSS, c = threadIdx.x % ACROSS * 8;
+  to += r * (COLS + 8) + c, from += (size_t)r * ld + c;
+  MIRAS__ALL_OF for (int n = 0; n < ROWS / STEP; n++) {
+    miras__bring16(to, from);
+    to += STEP * (COLS + 8), from += (size_t)STEP * ld;
   }
 }
 
@@ -3109,6 +3200,30 @@ __device__ static inline void miras__fast_inverse(float *x, const float *a) {
   __syncthreads();
 }
 
+/* M = (I + A)^-1 of a chunk, by way of x. */
+__device__ static inline void miras__fast_inverted(const miras__fast_chunks *a, size_t square,
+                                                   float *x, const float *below) {
+  __syncthreads();
+  miras__fast_inverse(x, below);
+  for (unsigned e = threadIdx.x; e < 512; e += 128) {
+    const unsigned r = e / 8, j = e % 8 * 8;
+    float u[8];
+    for (unsigned l = 0; l < 8; l++) u[l] = j + l <= r ? x[r * 65 + j + l] : 0;
+    miras__put8(a->m + square * 4096 + r * 64 + j, u);
+  }
+}
+/* The logarithm of a decay of a row, number h of it. */
+__device__ static inline float miras__fast_log(const miras__fast_chunks *a, size_t row,
+                                               unsigned h) {
+  const float y = !a->keep ? (a->logs ? 0.0f : 1.0f)
+                           : a->keep[a->keep_gate ? row * a->ld_keep + h : h];
+  return a->logs ? fmaxf(y, -69.0f) : logf(y > 1e-30f ? y : 1e-30f);
+}
+__device__ static inline float miras__fast_step(const miras__fast_chunks *a, size_t row,
+                                                unsigned h) {
+  return a->step ? a->step[row * a->ld_step + h] : a->one_step;
+}
+
 template <int DK> struct miras__fast_c1 {
   enum { LD = DK + 8, A = 2 * 2 * 64 * LD, X = A + 4 * 64 * 65, G = X + 4 * 64 * 65,
          BYTES = G + 4 * 3 * 64 };
@@ -3129,19 +3244,16 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1(const __grid_constant__ miras__fast_
   miras__rows_bring<DK>(q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
   miras__bring_group();
   if (t < 64) {
-    const int in = t < at.rows;
-    const float y = !in ? 1 : a.keep_gate ? a.keep[(at.row + t) * a.ld_gates + at.h]
-                                          : a.keep[at.h];
-    one[t] = logf(y > 1e-30f ? y : 1e-30f);
-    rate[t] = !in ? 0 : a.step_gate ? a.step[(at.row + t) * a.ld_gates + at.h] : a.one_step;
+    one[t] = t < at.rows ? miras__fast_log(&a, at.row + t, at.h) : 0;
+    rate[t] = t < at.rows ? miras__fast_step(&a, at.row + t, at.h) : 0;
   }
   __syncthreads();
   if (t < 64) {
     float all = 0;
     for (unsigned j = 0; j <= t; j++) all += one[j];
     g[t] = all;
-    a.log[(size_t)i * a.chunks * 64 + c * 64 + t] = all;
-    a.rate[(size_t)i * a.chunks * 64 + c * 64 + t] = rate[t];
+    a.log[at.square * 64 + t] = all;
+    a.rate[at.square * 64 + t] = rate[t];
   }
   miras__bring_wait<0>();
   __syncthreads();
@@ -3155,52 +3267,173 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1(const __grid_constant__ miras__fast_
         const float z = square || a.after ? g[r] : r ? g[r - 1] : 0;
         float u[2];
         MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
-          u[e] = j + e < r + (unsigned)square ? expf(z - g[j + e]) * sum[n][2 * h + e] : 0;
+          u[e] = j + e < r + (unsigned)square ? miras__left(z - g[j + e]) * sum[n][2 * h + e] : 0;
           if (!square) below[r * 65 + j + e] = rate[r] * u[e];
         }
         miras__put2((square ? a.p : a.n) + at.square * 4096 + r * 64 + j, u[0], u[1]);
       }
   }
-  if (!a.delta) return;
-  __syncthreads();
-  miras__fast_inverse(x, below);
-  for (unsigned e = t; e < 512; e += 128) {
-    const unsigned r = e / 8, j = e % 8 * 8;
-    float u[8];
-    for (unsigned l = 0; l < 8; l++) u[l] = j + l <= r ? x[r * 65 + j + l] : 0;
-    miras__put8(a.m + at.square * 4096 + r * 64 + j, u);
-  }
+  if (a.delta) miras__fast_inverted(&a, at.square, x, below);
 }
 
-/* What C2 and C3 have of the next chunk while they work on one: K, Q, [64, VB] of two arrays, M,
- * P. */
-template <int DK, int VB> struct miras__fast_stage {
+/* C1 of channels. B is K (.) exp(G_e - G), e the last of a row's 16. */
+template <int DK> struct miras__fast_c1_channels {
+  enum { LD = DK + 8, Q = 64 * LD, B = 2 * 64 * LD, G = 3 * 2 * 64 * LD, ONE = G + 4 * 64 * LD,
+         BELOW = ONE + 4 * 64 * LD, RATE = BELOW + 4 * 64 * 65, BYTES = RATE + 4 * 64 };
+};
+/* Eight channels of row r, from x on: what is left of it goes to B and to memory. */
+template <int DK>
+__device__ static inline void miras__fast_rows_left(const miras__fast_chunks *a,
+                                                    const miras__fast_place *at, unsigned r,
+                                                    unsigned x) {
+  typedef miras__fast_c1_channels<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room + r * room::LD + x;
+  const float *const all = (const float *)(const void *)(miras__fast_room + room::G) + x;
+  const float *const g = all + r * room::LD, *const z = a->after || !r ? g : g - room::LD;
+  const float *const e = all + (r | 15) * room::LD, *const end = all + 63 * room::LD;
+  const size_t to = ((at->row + r) * a->heads + at->h) * DK + x;
+  float u[8], v[8];
+  unsigned l;
+  miras__get8(u, k);
+  for (l = 0; l < 8; l++) v[l] = u[l] * miras__left(e[l] - g[l]);
+  miras__put8(k + room::B, v);
+  if (r >= at->rows) return;
+  for (l = 0; l < 8; l++) v[l] = u[l] * miras__left(end[l] - g[l]);
+  miras__put8(a->k_end + to, v);
+  for (l = 0; l < 8; l++) v[l] = a->after || r ? u[l] * miras__left(z[l]) : u[l];
+  if (a->delta) miras__put8(a->k_left + to, v);
+  miras__get8(u, k + room::Q);
+  for (l = 0; l < 8; l++) u[l] *= miras__left(g[l]);
+  miras__put8(a->q_left + to, u);
+}
+/* c [16, 16] = products of rows of x from i on, as they are left from row j + 15 on, with those of
+ * B from j on; g: G of the first row's, or of the one before. */
+template <int DK>
+__device__ static inline void miras__fast_meet(float (*c)[4], const bf16 *x, unsigned i,
+                                               const float *g, const bf16 *b, unsigned j,
+                                               const float *e) {
+  typedef miras__fast_c1_channels<DK> room;
+  const bf16 *pa = miras__left_at(x, room::LD, i, 0, 0);
+  const bf16 *pb = miras__right_at(b, room::LD, 0, j, 1);
+  const unsigned lane = threadIdx.x % 32;
+  miras__clear<2>(c);
+  for (unsigned k = 2 * (lane % 4); k < DK; k += 16, pa += 16, pb += 16) {
+    unsigned u[4], v[4];
+    miras__fast_load(u, pa, 0);
+    miras__fast_load(v, pb, 0);
+    MIRAS__ALL_OF for (unsigned f = 0; f < 4; f++) {
+      const unsigned at = k + f / 2 * 8;
+      const float *const left = g + (lane / 4 + f % 2 * 8) * room::LD + at;
+      u[f] = miras__halves(miras__of_low(u[f]) * miras__left(left[0] - e[at]),
+                           miras__of_high(u[f]) * miras__left(left[1] - e[at + 1]));
+    }
+    miras__fast_times(c[0], u, v[0], v[1]);
+    miras__fast_times(c[1], u, v[2], v[3]);
+  }
+}
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_c1_channels<DK> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + room::Q, *const b = k + room::B;
+  float *const g = (float *)(void *)(miras__fast_room + room::G);
+  float *const one = (float *)(void *)(miras__fast_room + room::ONE);
+  float *const below = (float *)(void *)(miras__fast_room + room::BELOW);
+  float *const rate = (float *)(void *)(miras__fast_room + room::RATE);
+  const unsigned i = blockIdx.x / a.chunks, c = blockIdx.x % a.chunks, t = threadIdx.x;
+  const unsigned warp = t / 32, lane = t % 32, first = 16 * warp, own = first + lane % 16;
+  const miras__fast_place at = miras__fast_at(&a, i, c);
+  float p[16], n[16];
+  miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
+  miras__rows_bring<DK>(q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+  miras__bring_group();
+  if (t < 64) {
+    rate[t] = t < at.rows ? miras__fast_step(&a, at.row + t, at.h) : 0;
+    a.rate[at.square * 64 + t] = rate[t];
+  }
+  for (unsigned x = t; x < DK; x += 128) {
+    float all = 0;
+    for (unsigned r = 0; r < 64; r++) {
+      const float log = r < at.rows ? miras__fast_log(&a, at.row + r, at.h * DK + x) : 0;
+      all += log;
+      g[r * room::LD + x] = all, one[r * room::LD + x] = miras__left(log);
+      a.log[(at.square * 64 + r) * DK + x] = all;
+    }
+  }
+  miras__bring_wait<0>();
+  __syncthreads();
+  for (unsigned e = t; e < 8 * DK; e += 128)
+    miras__fast_rows_left<DK>(&a, &at, e / (DK / 8), e % (DK / 8) * 8);
+  __syncthreads();
+  for (unsigned j = 0; j < 64; j += 16)              /* a warp's rows, and 16 others             */
+    for (int square = a.delta ? 0 : 1; square < 2 && j != first; square++) {
+      const unsigned z = square || a.after ? first : first - 1;
+      float sum[2][4];
+      miras__clear<2>(sum);
+      if (j < first)
+        miras__fast_meet<DK>(sum, square ? q : k, first, g + z * room::LD, b, j,
+                             g + (j + 15) * room::LD);
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+        const unsigned r = first + lane / 4 + e / 2 * 8, l = j + e % 2 * 8 + 2 * (lane % 4);
+        const float u0 = sum[e % 2][e / 2 * 2], u1 = sum[e % 2][e / 2 * 2 + 1];
+        miras__put2((square ? a.p : a.n) + at.square * 4096 + r * 64 + l, u0, u1);
+        if (!square) below[r * 65 + l] = rate[r] * u0, below[r * 65 + l + 1] = rate[r] * u1;
+      }
+    }
+  MIRAS__ALL_OF for (unsigned r = 0; r < 16; r++) p[r] = n[r] = 0;
+  for (unsigned x = lane / 16 * 2; x < DK; x += 4) { /* those of the 16: a lane has row `own`,    */
+    float d0 = 0, d1 = 0;                            /* of half of the channels                   */
+    MIRAS__ALL_OF for (unsigned r = 0; r < 16; r++) {
+      const unsigned l = (first + r) * room::LD + x;
+      const unsigned u = *(const unsigned *)(const void *)(q + l);
+      const unsigned v = *(const unsigned *)(const void *)(k + l);
+      const float e0 = d0, e1 = d1;
+      d0 *= one[l], d1 *= one[l + 1];
+      n[r] += miras__of_low(v) * (a.after ? d0 : e0) + miras__of_high(v) * (a.after ? d1 : e1);
+      if (first + r == own) d0 = miras__of_low(v), d1 = miras__of_high(v);
+      p[r] += miras__of_low(u) * d0 + miras__of_high(u) * d1;
+    }
+  }
+  MIRAS__ALL_OF for (unsigned r = 0; r < 16; r++) {
+    const size_t to = at.square * 4096 + (first + r) * 64 + own;
+    p[r] += __shfl_xor_sync(0xffffffffu, p[r], 16), n[r] += __shfl_xor_sync(0xffffffffu, n[r], 16);
+    if (lane < 16) a.p[to] = miras__near(p[r]);
+    else a.n[to] = miras__near(n[r]), below[(first + r) * 65 + own] = rate[first + r] * n[r];
+  }
+  if (a.delta) miras__fast_inverted(&a, at.square, g, below);
+}
+
+/* What C2 and C3 have of the next chunk while they work on one: K, Q, [64, VB] of V or dY, M, P;
+ * of channels (CH) with errors also what is left of K where the chunk ends. */
+template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
   enum {
     LDK = DK + 8, LDV = VB + 8, K = 0, Q = 64 * LDK, V = 2 * 64 * LDK, M = V + 64 * LDV,
-    P = M + 64 * MIRAS__FAST_LD, HALVES = P + 64 * MIRAS__FAST_LD,
-    S = 2 * HALVES, W = S + DK * LDV, U = W + 64 * LDV, F = U + 64 * LDV,
-    BYTES = 2 * (F + 64 * LDV),
+    P = M + 64 * MIRAS__FAST_LD, MORE = P + 64 * MIRAS__FAST_LD, THREE = DELTA && CH,
+    END = THREE ? MORE : K, HALVES = MORE + THREE * 64 * LDK,
+    S = 2 * HALVES, W = S + DK * LDV, U = W + 64 * LDV, BYTES = 2 * (U + 64 * LDV),
     TILES = (DK / 16 + 3) / 4        /* of 16 rows of S that a warp has                           */
   };
 };
-template <int DK, int VB>
+template <int DK, int VB, int DELTA, int CH, int READS>
 __device__ static inline void miras__stage_bring(const miras__fast_chunks *a, bf16 *to, unsigned i,
                                                  unsigned c, const bf16 *v, unsigned ldv,
                                                  unsigned column) {
-  typedef miras__fast_stage<DK, VB> room;
+  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   const miras__fast_place at = miras__fast_at(a, i, c);
   const unsigned head = at.h / a->group * DK;
   miras__rows_bring<DK>(to + room::K, a->k + at.row * a->ldk + head, a->ldk, at.rows);
-  miras__rows_bring<DK>(to + room::Q, a->q + at.row * a->ldq + head, a->ldq, at.rows);
+  if (READS) miras__rows_bring<DK>(to + room::Q, a->q + at.row * a->ldq + head, a->ldq, at.rows);
+  if (room::THREE)
+    miras__rows_bring<DK>(to + room::END, a->k_end + at.row * a->ldk + head, a->ldk, at.rows);
   miras__rows_bring<VB>(to + room::V, v + at.row * ldv + at.h * a->value + column, ldv, at.rows);
-  if (a->delta) miras__square_bring<64, 64>(to + room::M, a->m + at.square * 4096, 64);
-  miras__square_bring<64, 64>(to + room::P, a->p + at.square * 4096, 64);
+  if (DELTA) miras__square_bring<64, 64>(to + room::M, a->m + at.square * 4096, 64);
+  if (READS) miras__square_bring<64, 64>(to + room::P, a->p + at.square * 4096, 64);
+  miras__bring_group();
 }
 
 /* S in accumulators as bfloat16 in shared memory. */
 template <int DK, int VB>
 __device__ static inline void miras__state_put(bf16 *to, float (*s)[VB / 8][4]) {
-  typedef miras__fast_stage<DK, VB> room;
+  typedef miras__fast_stage<DK, VB, 0, 0> room;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   MIRAS__ALL_OF for (unsigned i = 0; i < room::TILES; i++)
     if (warp + 4 * i < DK / 16)
@@ -3212,24 +3445,36 @@ __device__ static inline void miras__state_put(bf16 *to, float (*s)[VB / 8][4]) 
 /* And from there to global memory, [DK, value]. */
 template <int DK, int VB>
 __device__ static inline void miras__state_keep(bf16 *to, unsigned value, const bf16 *from) {
-  for (unsigned e = threadIdx.x; e < DK * VB / 8; e += 128) {
-    const unsigned r = e / (VB / 8), c = e % (VB / 8) * 8;
-    *(uint4 *)(void *)(to + (size_t)r * value + c) =
-      *(const uint4 *)(const void *)(from + r * (VB + 8) + c);
+  enum { STEP = 1024 / VB };
+  const unsigned r = threadIdx.x / (VB / 8), c = threadIdx.x % (VB / 8) * 8;
+  to += (size_t)r * value + c, from += r * (VB + 8) + c;
+  MIRAS__ALL_OF for (int n = 0; n < DK / STEP; n++) {
+    *(uint4 *)(void *)to = *(const uint4 *)(const void *)from;
+    to += (size_t)STEP * value, from += STEP * (VB + 8);
   }
 }
 
-/* S *= by, and S += X' U of a chunk's rows. */
-template <int DK, int VB>
-__device__ static inline void miras__state_scale(float (*s)[VB / 8][4], float by) {
-  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB>::TILES; t++)
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) s[t][n][e] *= by;
+/* Row h of the two that a thread has of c [16, 8 N], times a number. */
+template <int N>
+__device__ static inline void miras__row_times(float (*c)[4], unsigned h, float by) {
+  MIRAS__ALL_OF for (int n = 0; n < N; n++) c[n][2 * h] *= by, c[n][2 * h + 1] *= by;
+}
+
+/* S *= exp G_63, and S += X' U of a chunk's rows. */
+template <int DK, int VB, int CH>
+__device__ static inline void miras__state_scale(float (*s)[VB / 8][4], const float *g) {
+  const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  const float all = CH ? 0 : miras__left(g[63]);
+  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB, 0, 0>::TILES; t++)
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = row + 64 * t + 8 * h;
+      miras__row_times<VB / 8>(s[t], h, !CH ? all : r < DK ? miras__left(g[63 * DK + r]) : 0);
+    }
 }
 template <int DK, int VB>
 __device__ static inline void miras__state_times(float (*s)[VB / 8][4], const bf16 *x,
                                                  const bf16 *u) {
-  typedef miras__fast_stage<DK, VB> room;
+  typedef miras__fast_stage<DK, VB, 0, 0> room;
   const unsigned warp = threadIdx.x / 32;
   MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
     if (warp + 4 * t < DK / 16)
@@ -3248,31 +3493,33 @@ __device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned ro
                     c[n][2 * h + 1]);
 }
 
-/* S at a text's start: the initial memory of head h. */
+/* States in accumulators from floats, [.., key, value] or turned, of matrix i, and to them. */
 template <int DK, int VB>
-__device__ static inline void miras__fast_init(const miras__fast_chunks *a, unsigned h,
-                                               unsigned column, float (*s)[VB / 8][4]) {
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB>::TILES; t++)
+__device__ static inline void miras__state_floats(const miras__fast_chunks *a, const float *from,
+                                                  float *to, unsigned i, unsigned column,
+                                                  float (*s)[VB / 8][4]) {
+  const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB, 0, 0>::TILES; t++)
     MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
       MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
-        const unsigned r = 16 * (warp + 4 * t) + lane / 4 + e / 2 * 8;
-        s[t][n][e] = r < DK ? a->init[((size_t)h * DK + r) * a->value + column + 8 * n +
-                                      2 * (lane % 4) + e % 2] : 0;
+        const unsigned r = row + 64 * t + e / 2 * 8;
+        const unsigned c = column + 8 * n + 2 * (threadIdx.x % 4) + e % 2;
+        const size_t at = (size_t)i * DK * a->value + (a->turned ? c * DK + r : r * a->value + c);
+        if (!to) s[t][n][e] = r < DK && from ? from[at] : 0;
+        else if (r < DK) to[at] = s[t][n][e];
       }
 }
 
-/* U of a chunk at room::U, and with what is left of it at the chunk's end at room::F; with AGAIN
- * also to global memory, and W. g, b: of the chunk. */
-template <int DK, int VB, int DELTA, int AGAIN>
+/* U of a chunk at room::U, and as it is left at the chunk's end in the place of V; with AGAIN also
+ * to global memory, and W. g, b: of the chunk. Of channels the keys have what is left. */
+template <int DK, int VB, int DELTA, int CH, int AGAIN>
 __device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
                                                  const miras__fast_place *at, bf16 *all,
-                                                 const bf16 *now, const float *g, const float *b,
+                                                 bf16 *now, const float *g, const float *b,
                                                  unsigned column) {
-  typedef miras__fast_stage<DK, VB> room;
+  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   const size_t place = at->row * a->ldw + at->h * a->value + column;
-  const float end = g[63];
   float x[VB / 8][4];
   miras__clear<VB / 8>(x);
   if (DELTA)
@@ -3280,13 +3527,14 @@ __device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
                                     room::LDV, 0, 0, DK);
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
     const unsigned r = from + 8 * h;
-    const float z = expf(a->after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
+    bf16 *const w = a->w + place + (size_t)r * a->ldw + 2 * (lane % 4);
+    const float z = CH ? 1 : miras__left(a->after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
     MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
       const unsigned j = 8 * n + 2 * (lane % 4);
       const unsigned v = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
       const float u0 = miras__of_low(v) - z * x[n][2 * h];
       const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
-      if (AGAIN && r < at->rows) miras__put2(a->w + place + (size_t)r * a->ldw + j, u0, u1);
+      if (AGAIN && r < at->rows) miras__put2(w + 8 * n, u0, u1);
       if (DELTA) miras__put2(all + room::W + r * room::LDV + j, rate * u0, rate * u1);
       x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
     }
@@ -3299,95 +3547,91 @@ __device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
   }
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
     const unsigned r = from + 8 * h;
-    const float last = expf(end - g[r]);
+    bf16 *const u = a->u + place + (size_t)r * a->ldw + 2 * (lane % 4);
+    const float last = CH ? 1 : miras__left(g[63] - g[r]);
     MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
       const unsigned j = 8 * n + 2 * (lane % 4);
       const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
       miras__put2(all + room::U + r * room::LDV + j, u0, u1);
-      miras__put2(all + room::F + r * room::LDV + j, last * u0, last * u1);
-      if (AGAIN && r < at->rows) miras__put2(a->u + place + (size_t)r * a->ldw + j, u0, u1);
+      if (!CH) miras__put2(now + room::V + r * room::LDV + j, last * u0, last * u1);
+      if (AGAIN && r < at->rows) miras__put2(u + 8 * n, u0, u1);
     }
   }
 }
 
 /* C2. Forward it writes y; again, on the way back, W, U and the states where chunks begin. */
-template <int DK, int VB, int DELTA, int AGAIN>
+template <int DK, int VB, int DELTA, int CH, int AGAIN>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_chunks a) {
-  typedef miras__fast_stage<DK, VB> room;
+  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   bf16 *const all = (bf16 *)(void *)miras__fast_room;
   const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  miras__fast_init<DK, VB>(&a, i % a.heads, column, s);
+  miras__state_floats<DK, VB>(&a, a.init, NULL, a.texts ? i : i % a.heads, column, s);
   miras__state_put<DK, VB>(all + room::S, s);
-  miras__stage_bring<DK, VB>(&a, all, i, 0, a.v, a.ldv, column);
-  miras__bring_group();
+  miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all, i, 0, a.v, a.ldv, column);
   for (unsigned c = 0; c < a.chunks; c++) {
-    const bf16 *const now = all + c % 2 * room::HALVES;
-    const float *const g = a.log + ((size_t)i * a.chunks + c) * 64, end = g[63];
+    bf16 *const now = all + c % 2 * room::HALVES;
     const miras__fast_place at = miras__fast_at(&a, i, c);
+    const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
     miras__bring_wait<0>();
     __syncthreads();
-    if (c + 1 < a.chunks) {
-      miras__stage_bring<DK, VB>(&a, all + (c + 1) % 2 * room::HALVES, i, c + 1, a.v, a.ldv,
-                                 column);
-      miras__bring_group();
-    }
+    if (c + 1 < a.chunks)
+      miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all + (c + 1) % 2 * room::HALVES, i, c + 1,
+                                                    a.v, a.ldv, column);
     if (AGAIN)
       miras__state_keep<DK, VB>(a.s + at.square * DK * a.value + column, a.value, all + room::S);
-    miras__fast_rows_u<DK, VB, DELTA, AGAIN>(&a, &at, all, now, g,
-                                             a.rate + ((size_t)i * a.chunks + c) * 64, column);
+    miras__fast_rows_u<DK, VB, DELTA, CH, AGAIN>(&a, &at, all, now, g, a.rate + at.square * 64,
+                                                 column);
     __syncthreads();
     if (!AGAIN) {
       miras__clear<VB / 8>(x);
       miras__warp_times<VB / 8, 0, 0>(x, now + room::Q, room::LDK, 16 * warp, all + room::S,
                                       room::LDV, 0, 0, DK);
-      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-        MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) x[n][e] *= expf(g[from + e / 2 * 8]);
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2 && !CH; h++)
+        miras__row_times<VB / 8>(x, h, miras__left(g[from + 8 * h]));
       miras__warp_times<VB / 8, 0, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, all + room::U,
                                       room::LDV, 0, 0, 16 * warp + 16);
       miras__rows_put<VB / 8>(a.y + at.row * a.ldy + at.h * a.value + column, a.ldy, at.rows, from,
                               x);
     }
-    miras__state_scale<DK, VB>(s, expf(end));
-    miras__state_times<DK, VB>(s, now + room::K, all + room::F);
+    miras__state_scale<DK, VB, CH>(s, g);
+    miras__state_times<DK, VB>(s, now + room::END, CH ? all + room::U : now + room::V);
     __syncthreads();
     miras__state_put<DK, VB>(all + room::S, s);
   }
   miras__bring_wait<0>();
+  if (!AGAIN && a.last) miras__state_floats<DK, VB>(&a, NULL, a.last, i, column, s);
 }
 
 /* C3: back through the chunks. */
-template <int DK, int VB, int DELTA>
+template <int DK, int VB, int DELTA, int CH>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_chunks a) {
-  typedef miras__fast_stage<DK, VB> room;
+  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   bf16 *const all = (bf16 *)(void *)miras__fast_room;
   const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++) miras__clear<VB / 8>(s[t]);
+  miras__state_floats<DK, VB>(&a, a.dlast, NULL, i, column, s);
   miras__state_put<DK, VB>(all + room::S, s);
-  miras__stage_bring<DK, VB>(&a, all + (a.chunks - 1) % 2 * room::HALVES, i, a.chunks - 1, a.d,
-                             a.ldd, column);
-  miras__bring_group();
+  miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (a.chunks - 1) % 2 * room::HALVES, i,
+                                           a.chunks - 1, a.d, a.ldd, column);
   for (unsigned c = a.chunks; c-- > 0;) {
-    const bf16 *const now = all + c % 2 * room::HALVES;
-    const float *const g = a.log + ((size_t)i * a.chunks + c) * 64;
-    const float *const b = a.rate + ((size_t)i * a.chunks + c) * 64, end = g[63];
+    bf16 *const now = all + c % 2 * room::HALVES;
     const miras__fast_place at = miras__fast_at(&a, i, c);
+    const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
+    const float *const b = a.rate + at.square * 64;
     miras__bring_wait<0>();
     __syncthreads();
-    if (c) {
-      miras__stage_bring<DK, VB>(&a, all + (c - 1) % 2 * room::HALVES, i, c - 1, a.d, a.ldd,
-                                 column);
-      miras__bring_group();
-    }
+    if (c)
+      miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (c - 1) % 2 * room::HALVES, i, c - 1, a.d,
+                                               a.ldd, column);
     miras__state_keep<DK, VB>(a.ds + at.square * DK * a.value + column, a.value, all + room::S);
     miras__clear<VB / 8>(x);
-    miras__warp_times<VB / 8, 0, 0>(x, now + room::K, room::LDK, 16 * warp, all + room::S,
+    miras__warp_times<VB / 8, 0, 0>(x, now + room::END, room::LDK, 16 * warp, all + room::S,
                                     room::LDV, 0, 0, DK);
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) x[n][e] *= expf(end - g[from + e / 2 * 8]);
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2 && !CH; h++)
+      miras__row_times<VB / 8>(x, h, miras__left(g[63] - g[from + 8 * h]));
     miras__warp_times<VB / 8, 1, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, now + room::V,
                                     room::LDV, 0, 16 * warp, 64);
     if (DELTA) {
@@ -3399,18 +3643,21 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
       miras__clear<VB / 8>(x);
       miras__warp_times<VB / 8, 1, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
                                       room::LDV, 0, 16 * warp, 64);
+    } else if (!CH) {
+      __syncthreads();               /* all have read dY, which decays where it lies              */
     }
     MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
       const unsigned r = from + 8 * h;
-      const float z = expf(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r], by = expf(g[r]);
+      const float z = CH ? 1 : miras__left(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
+      const float by = CH ? 1 : miras__left(g[r]);
       MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
         const unsigned j = 8 * n + 2 * (lane % 4);
-        const unsigned d = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
+        bf16 *const dy = now + room::V + r * room::LDV + j;
+        const unsigned d = *(const unsigned *)(const void *)dy;
         const float z0 = x[n][2 * h], z1 = x[n][2 * h + 1];
-        miras__put2(all + room::U + r * room::LDV + j, by * miras__of_low(d),
-                    by * miras__of_high(d));
+        if (!CH) miras__put2(dy, by * miras__of_low(d), by * miras__of_high(d));
         if (DELTA)
-          miras__put2(all + room::F + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
+          miras__put2(all + room::U + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
         if (r >= at.rows) continue;
         miras__put2(a.z + (at.row + r) * a.ldw + at.h * a.value + column + j, z0, z1);
         miras__put2(a.dv + (at.row + r) * a.ld_dv + at.h * a.value + column + j, rate * z0,
@@ -3418,31 +3665,26 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
       }
     }
     __syncthreads();
-    miras__state_scale<DK, VB>(s, expf(end));
-    miras__state_times<DK, VB>(s, now + room::Q, all + room::U);
-    if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::F);
+    miras__state_scale<DK, VB, CH>(s, g);
+    miras__state_times<DK, VB>(s, now + room::Q, now + room::V);
+    if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::U);
     __syncthreads();
     miras__state_put<DK, VB>(all + room::S, s);
   }
   miras__bring_wait<0>();
-  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
-        const unsigned r = 16 * (warp + 4 * t) + lane / 4 + e / 2 * 8;
-        if (r < DK)
-          a.dinit[((size_t)i * DK + r) * a.value + column + 8 * n + 2 * (lane % 4) + e % 2] =
-            s[t][n][e];
-      }
+  if (a.dinit) miras__state_floats<DK, VB>(&a, NULL, a.dinit, i, column, s);
 }
 
-/* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them; dP
- * and dN as factors; what they make of G, as floats; and numbers of rows. */
-template <int DK> struct miras__fast_c4 {
+/* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them and of
+ * WIDE columns of keys; dP and dN as factors; what they make of G, as floats; and numbers of rows.
+ * Of channels, in the place of values, what is left of WIDE columns of K where a row's 16 end, of Q
+ * and K where they begin; and of each row floats of WIDE channels, three times. */
+template <int DK, int CH> struct miras__fast_c4 {
   enum {
-    LD = DK + 8, Q = 64 * LD, D = 2 * 64 * LD, U = D + 64 * 40, Z = U + 64 * 40, W = Z + 64 * 40,
-    S = W + 64 * 40, DS = S + DK * 40, DP = DS + DK * 40, DN = DP + 64 * MIRAS__FAST_LD,
-    HALVES = DN + 64 * MIRAS__FAST_LD, SQUARE = 2 * HALVES, ROWS = SQUARE + 4 * 64 * 65,
-    BYTES = ROWS + 4 * (6 * 64 + 8)
+    WIDE = CH || DK < 64 ? 32 : 64, LD = DK + 8, Q = 64 * LD, D = 2 * 64 * LD, U = D + 64 * 40,
+    Z = U + 64 * 40, W = Z + 64 * 40, S = W + 64 * 40, DS = S + WIDE * 40, DP = DS + WIDE * 40,
+    DN = DP + 64 * MIRAS__FAST_LD, HALVES = DN + 64 * MIRAS__FAST_LD, SQUARE = 2 * HALVES,
+    ROWS = SQUARE + 4 * (CH ? 3 * 64 * 33 : 64 * 65), BYTES = ROWS + 4 * (416 + 128 * CH)
   };
 };
 /* The sum of a row's numbers that the four lanes of its fragments have. */
@@ -3467,11 +3709,12 @@ typedef struct miras__fast_chunk {
   size_t values, states;             /* where its rows of W, U, Z and its states begin            */
 } miras__fast_chunk;
 
-/* dP and dN as factors, and what P and N give G, z and b, beside Z . W of rows. */
-template <int DK, int DELTA>
+/* dP and dN as factors, and what P and N give G, z and b, beside Z . W of rows. Of channels decays
+ * come in later. */
+template <int DK, int DELTA, int CH>
 __device__ static inline void miras__fast_c4_squares(const miras__fast_chunks *a,
                                                      const miras__fast_chunk *of) {
-  typedef miras__fast_c4<DK> room;
+  typedef miras__fast_c4<DK, CH> room;
   bf16 *const k = (bf16 *)(void *)miras__fast_room;
   float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
   float *const db = dg + 128, *const zw = dg + 192;
@@ -3504,161 +3747,320 @@ __device__ static inline void miras__fast_c4_squares(const miras__fast_chunks *a
   if (!(t & 1)) zw[t / 2] = along;
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
     const unsigned r = from + 8 * h;
-    const float z = a->after ? g[r] : r ? g[r - 1] : 0;
+    const float z = CH ? 0 : a->after ? g[r] : r ? g[r - 1] : 0;
     float by_p = 0, by_n = 0, by_b = 0;
     MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++) {
       const unsigned j = 8 * n + 2 * (lane % 4);
       const size_t place = at->square * 4096 + r * 64 + j;
-      const unsigned p = *(const unsigned *)(const void *)(a->p + place);
+      const unsigned p = CH ? 0 : *(const unsigned *)(const void *)(a->p + place);
       const unsigned n2 = DELTA ? *(const unsigned *)(const void *)(a->n + place) : 0;
       float dp[2], dn[2];
       MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
         const float one = e ? miras__of_high(p) : miras__of_low(p);
         const float two = e ? miras__of_high(n2) : miras__of_low(n2);
         const float s = x[n][2 * h + e] * one, u = -y[n][2 * h + e] * two;
-        dp[e] = j + e <= r ? x[n][2 * h + e] * expf(g[r] - g[j + e]) : 0;
-        dn[e] = DELTA && j + e < r ? -y[n][2 * h + e] * b[r] * expf(z - g[j + e]) : 0;
-        by_p += s;
-        if (DELTA) by_b += u, by_n += u * b[r];
+        dp[e] = j + e > r ? 0 : CH ? x[n][2 * h + e]
+                                   : x[n][2 * h + e] * miras__left(g[r] - g[j + e]);
+        dn[e] = !DELTA || j + e >= r ? 0 : -y[n][2 * h + e] * b[r] *
+                                             (CH ? 1 : miras__left(z - g[j + e]));
+        if (DELTA) by_b += u;
+        if (CH) continue;
+        by_p += s, by_n += DELTA ? u * b[r] : 0;
         square[r * 65 + j + e] = s + (DELTA ? u * b[r] : 0);
       }
       miras__put2(k + room::DP + r * MIRAS__FAST_LD + j, dp[0], dp[1]);
       if (DELTA) miras__put2(k + room::DN + r * MIRAS__FAST_LD + j, dn[0], dn[1]);
     }
-    by_p = miras__row_sum(by_p), by_n = miras__row_sum(by_n), by_b = miras__row_sum(by_b);
+    by_b = miras__row_sum(by_b);
+    if (!CH) by_p = miras__row_sum(by_p), by_n = miras__row_sum(by_n);
     if (lane % 4 == 0) dg[r] = by_p, dz[r] = by_n, db[r] = by_b;
   }
   __syncthreads();
-  if (t < 64) {
+  if (t < 64 && !CH) {
     float all = 0;
     for (unsigned r = 0; r < 64; r++) all += square[r * 65 + t];
     dg[t] -= all;
   }
 }
 
-/* dq's columns from j on, and what they give G. */
-template <int DK>
-__device__ static inline void miras__fast_c4_queries(const miras__fast_chunks *a,
-                                                     const miras__fast_chunk *of, unsigned j) {
-  typedef miras__fast_c4<DK> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + miras__fast_c4<DK>::Q;
-  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS);
-  enum { N = DK < 64 ? DK / 8 : 8 };
-  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+/* x = dY S', y = U dS' and z = Z S' of a chunk's rows, columns of keys from j on, and sums of S dS,
+ * of a part of one row of them. */
+template <int DK, int DELTA, int CH>
+__device__ static inline float miras__fast_c4_states(const miras__fast_chunks *a,
+                                                     const miras__fast_chunk *of, unsigned j,
+                                                     float (*x)[4], float (*y)[4], float (*z)[4]) {
+  typedef miras__fast_c4<DK, CH> room;
+  enum { WIDE = room::WIDE, N = WIDE / 8, LANES = 128 / WIDE, EACH = 32 / LANES };
+  bf16 *const k = (bf16 *)(void *)miras__fast_room;
+  const unsigned t = threadIdx.x, i = t / 32 * 16;
   const miras__fast_place *const at = &of->at;
-  const float *const g = of->g;
-  float x[8][4];
-  miras__clear<8>(x);
+  const size_t states = of->states + (size_t)j * a->value;
+  float all = 0;
+  miras__clear<N>(x), miras__clear<N>(y), miras__clear<N>(z);
   for (unsigned v = 0; v < a->value; v += 32) {
     __syncthreads();
     miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
                           at->rows);
-    miras__square_bring<DK, 32>(k + room::S, a->s + of->states + v, a->value);
-    miras__bring_group();
-    miras__bring_wait<0>();
-    __syncthreads();
-    miras__warp_times<N, 0, 1>(x, k + room::D, 40, 16 * warp, k + room::S, 40, j, 0, 32);
-  }
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned r = from + 8 * h;
-    float e;
-    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-      x[n][2 * h] *= expf(g[r]), x[n][2 * h + 1] *= expf(g[r]);
-    e = miras__row_dot<N>(x, h, q + r * room::LD + j);
-    if (lane % 4 == 0) dg[r] += e;
-  }
-  miras__warp_times<N, 0, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0, 64);
-  miras__rows_put<N>(a->dq + at->row * a->ld_dq + at->h * DK + j, a->ld_dq, at->rows, from, x);
-}
-
-/* dk's, and what they give G and z; tail and more: what G's last row gets beside that. */
-template <int DK, int DELTA>
-__device__ static inline void miras__fast_c4_keys(const miras__fast_chunks *a,
-                                                  const miras__fast_chunk *of, unsigned j,
-                                                  float *tail, float *more) {
-  typedef miras__fast_c4<DK> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + miras__fast_c4<DK>::Q;
-  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
-  enum { N = DK < 64 ? DK / 8 : 8, WIDE = DK < 64 ? DK : 64 };
-  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
-  const miras__fast_place *const at = &of->at;
-  const float *const g = of->g, *const b = of->b, end = g[63];
-  float x[8][4], y[8][4];
-  miras__clear<8>(x);
-  miras__clear<8>(y);
-  for (unsigned v = 0; v < a->value; v += 32) {
-    __syncthreads();
     miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
     if (DELTA) miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
-    miras__square_bring<DK, 32>(k + room::S, a->s + of->states + v, a->value);
-    miras__square_bring<DK, 32>(k + room::DS, a->ds + of->states + v, a->value);
+    miras__square_bring<WIDE, 32>(k + room::S, a->s + states + v, a->value);
+    miras__square_bring<WIDE, 32>(k + room::DS, a->ds + states + v, a->value);
     miras__bring_group();
     miras__bring_wait<0>();
     __syncthreads();
-    miras__warp_times<N, 0, 1>(x, k + room::U, 40, 16 * warp, k + room::DS, 40, j, 0, 32);
-    if (DELTA)
-      miras__warp_times<N, 0, 1>(y, k + room::Z, 40, 16 * warp, k + room::S, 40, j, 0, 32);
-    for (unsigned e = t; e < WIDE * 32; e += 128) {
-      const unsigned l = (j + e / 32) * 40 + e % 32;
-      *more += miras__wide(k[room::S + l]) * miras__wide(k[room::DS + l]);
+    miras__warp_times<N, 0, 1>(x, k + room::D, 40, i, k + room::S, 40, 0, 0, 32);
+    miras__warp_times<N, 0, 1>(y, k + room::U, 40, i, k + room::DS, 40, 0, 0, 32);
+    if (DELTA) miras__warp_times<N, 0, 1>(z, k + room::Z, 40, i, k + room::S, 40, 0, 0, 32);
+    for (unsigned e = 0; e < EACH; e++) {
+      const unsigned l = t / LANES * 40 + t % LANES * EACH + e;
+      all += miras__wide(k[room::S + l]) * miras__wide(k[room::DS + l]);
     }
   }
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned r = from + 8 * h;
-    const float by = expf(end - g[r]), less = -b[r] * expf(a->after ? g[r] : r ? g[r - 1] : 0);
-    float e, f = 0;
-    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
-      x[n][2 * h] *= by, x[n][2 * h + 1] *= by;
-      if (DELTA) y[n][2 * h] *= less, y[n][2 * h + 1] *= less;
-    }
-    e = miras__row_dot<N>(x, h, k + r * room::LD + j);
-    if (DELTA) f = miras__row_dot<N>(y, h, k + r * room::LD + j);
-    if (lane % 4 == 0) dg[r] -= e, dz[r] += f, *tail += e;
-    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-      x[n][2 * h] += DELTA ? y[n][2 * h] : 0, x[n][2 * h + 1] += DELTA ? y[n][2 * h + 1] : 0;
-  }
-  miras__warp_times<N, 1, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, q, room::LD, j,
-                             16 * warp, 64);
-  if (DELTA) {
-    miras__warp_times<N, 0, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
-                               16 * warp + 16);
-    miras__warp_times<N, 1, 0>(x, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j,
-                               16 * warp, 64);
-  }
-  miras__rows_put<N>(a->dk + at->row * a->ld_dk + at->h * DK + j, a->ld_dk, at->rows, from, x);
+  return all;
 }
 
+/* dq's and dk's columns from j on, and what they give G and z; returns what G's last row gets
+ * beside that. */
 template <int DK, int DELTA>
+__device__ static inline float miras__fast_c4_rows(const miras__fast_chunks *a,
+                                                   const miras__fast_chunk *of, unsigned j,
+                                                   float (*x)[4], float (*y)[4], float (*z)[4]) {
+  typedef miras__fast_c4<DK, 0> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + room::Q;
+  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
+  enum { N = room::WIDE / 8 };
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g, *const b = of->b;
+  float tail = 0;
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned r = from + 8 * h;
+    const float less = -b[r] * miras__left(a->after ? g[r] : r ? g[r - 1] : 0);
+    float d, e, f = 0;
+    miras__row_times<N>(x, h, miras__left(g[r]));
+    miras__row_times<N>(y, h, miras__left(g[63] - g[r]));
+    if (DELTA) miras__row_times<N>(z, h, less);
+    d = miras__row_dot<N>(x, h, q + r * room::LD + j);
+    e = miras__row_dot<N>(y, h, k + r * room::LD + j);
+    if (DELTA) f = miras__row_dot<N>(z, h, k + r * room::LD + j);
+    if (lane % 4 == 0) dg[r] += d - e, dz[r] += f, tail += e;
+    MIRAS__ALL_OF for (unsigned n = 0; n < N && DELTA; n++)
+      y[n][2 * h] += z[n][2 * h], y[n][2 * h + 1] += z[n][2 * h + 1];
+  }
+  miras__warp_times<N, 0, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
+                             16 * warp + 16);
+  miras__rows_put<N>(a->dq + at->row * a->ld_dq + at->h * DK + j, a->ld_dq, at->rows, from, x);
+  miras__warp_times<N, 1, 0>(y, k + room::DP, MIRAS__FAST_LD, 16 * warp, q, room::LD, j,
+                             16 * warp, 64);
+  if (DELTA) {
+    miras__warp_times<N, 0, 0>(y, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
+                               16 * warp + 16);
+    miras__warp_times<N, 1, 0>(y, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j,
+                               16 * warp, 64);
+  }
+  miras__rows_put<N>(a->dk + at->row * a->ld_dk + at->h * DK + j, a->ld_dk, at->rows, from, y);
+  return tail;
+}
+
+/* c [16, 32] by columns times exp(to - from), from NULL: exp(to). */
+__device__ static inline void miras__columns_left(float (*c)[4], const float *to,
+                                                  const float *from) {
+  MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
+    MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
+      const unsigned j = 8 * n + 2 * (threadIdx.x % 4) + e;
+      const float by = miras__left(to[j] - (from ? from[j] : 0));
+      c[n][e] *= by, c[n][2 + e] *= by;
+    }
+}
+/* to [16, 33] = c, by rows times exp(g - from), or with sign -1 its inverse; g has rows ld apart,
+ * with `before` each gets the one before it. from NULL: zeros, and before the first row, too. */
+__device__ static inline void miras__rows_left(float *to, float (*c)[4], const float *g,
+                                               unsigned ld, int before, const float *from,
+                                               float sign) {
+  const unsigned lane = threadIdx.x % 32;
+  MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
+    MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+      const unsigned r = lane / 4 + e / 2 * 8, j = 8 * n + 2 * (lane % 4) + e % 2;
+      const float here = before && !r && !from ? 0 : (g - before * (int)ld)[r * ld + j];
+      to[r * 33 + j] = c[n][e] * miras__left(sign * (here - (from ? from[j] : 0)));
+    }
+}
+
+/* K, Q and K of 32 channels from j on as rows are left where their 16 end, and from where they
+ * begin on: at D and behind it, 40 apart. */
+template <int DK>
+__device__ static inline void miras__fast_c4_left(const float *g, int before, unsigned j) {
+  typedef miras__fast_c4<DK, 1> room;
+  bf16 *const k = (bf16 *)(void *)miras__fast_room + j, *const q = k + room::Q;
+  bf16 *const kb = (bf16 *)(void *)miras__fast_room + room::D, *const qb = kb + 64 * 40;
+  bf16 *const kc = qb + 64 * 40;
+  MIRAS__EACH_OF for (unsigned l = threadIdx.x; l < 64 * 4; l += 128) {
+    const unsigned row = l / 4, c = l % 4 * 8, first = row / 16 * 16;
+    const float *const here = g + row * DK + c, *const end = g + (row | 15) * DK + c;
+    const float *const one = before ? here - DK : here, *const from = g + first * DK + c - DK;
+    float u[8], v[8];
+    unsigned o;
+    miras__get8(u, k + row * room::LD + c);
+    for (o = 0; o < 8; o++) v[o] = u[o] * miras__left(end[o] - here[o]);
+    miras__put8(kb + row * 40 + c, v);
+    if (!first) continue;
+    for (o = 0; o < 8; o++) u[o] *= miras__left(one[o] - from[o]);
+    miras__put8(kc + row * 40 + c, u);
+    miras__get8(u, q + row * room::LD + c);
+    for (o = 0; o < 8; o++) u[o] *= miras__left(here[o] - from[o]);
+    miras__put8(qb + row * 40 + c, u);
+  }
+}
+
+/* A warp's 16 rows among each other, a lane a channel: what floats x, y and z have so far becomes
+ * rows of dq and dk, and x what log a_t gets of these rows; returns what earlier ones get. */
+template <int DK, int DELTA>
+__device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *a,
+                                                      const miras__fast_place *at,
+                                                      const float *g, unsigned j, float *fx) {
+  typedef miras__fast_c4<DK, 1> room;
+  const unsigned lane = threadIdx.x % 32, i = threadIdx.x / 32 * 16;
+  const bf16 *const k = (bf16 *)(void *)miras__fast_room + j, *const q = k + room::Q;
+  const bf16 *const dp = (bf16 *)(void *)miras__fast_room + room::DP;
+  float *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
+  bf16 *dq = a->dq + (at->row + i) * a->ld_dq + at->h * DK + j + lane;
+  bf16 *dk = a->dk + (at->row + i + 15) * a->ld_dk + at->h * DK + j + lane;
+  const int before = !a->after;
+  float d[16], own[16], more[16], all = 0;
+  MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++) {
+    own[l] = miras__wide(k[(i + l) * room::LD + lane]);
+    d[l] = more[l] = 0;
+  }
+  MIRAS__ALL_OF for (unsigned part = 0; part < 16; part += 4)
+    MIRAS__EACH_OF for (unsigned r = part; r < part + 4; r++) {   /* p, n: zeros behind r         */
+      const unsigned row = i + r;
+      const bf16 *const p = dp + row * MIRAS__FAST_LD + i, *const n = p + room::DN - room::DP;
+      const float one = r ? miras__left(g[row * DK + lane] - g[(row - 1) * DK + lane]) : 0;
+      const float query = miras__wide(q[row * room::LD + lane]);
+      const float key = miras__wide(k[row * room::LD + lane]);
+      float by_q = fx[r * 33 + lane], by_z = DELTA ? fz[r * 33 + lane] : 0;
+      MIRAS__ALL_OF for (unsigned l = 0; l < part + 4; l++) {
+        const float old = d[l], now = one * old, u = miras__wide(p[l]) * now;
+        by_q += u * own[l], more[l] += u * query;
+        if (DELTA) {
+          const float v = miras__wide(n[l]) * (before ? old : now);
+          by_z += v * own[l], more[l] += v * key;
+        }
+        d[l] = l == r ? 1 : now;
+      }
+      fx[r * 33 + lane] = query * by_q, fz[r * 33 + lane] = by_z;
+      if (row < at->rows) *dq = miras__near(by_q + miras__wide(p[r]) * key);
+      dq += a->ld_dq;
+    }
+  MIRAS__ALL_OF for (unsigned o = 0; o < 16; o++) {  /* log a_t is part of G from row t on        */
+    const unsigned r = 15 - o, row = i + r;
+    const float by_k = fy[r * 33 + lane] + more[r], by_z = fz[r * 33 + lane];
+    const float itself = miras__wide(dp[row * MIRAS__FAST_LD + row]);
+    all += fx[r * 33 + lane] - own[r] * by_k + (before ? 0 : own[r] * by_z);
+    fx[r * 33 + lane] = all;
+    if (before) all += own[r] * by_z;
+    if (row < at->rows)
+      *dk = miras__near(by_k + by_z + itself * miras__wide(q[row * room::LD + lane]));
+    dk -= a->ld_dk;
+  }
+  return all;
+}
+
+/* The same of 32 channels, with what they give decays, by way of floats [64, 33] of x, y and z in
+ * turn; a warp has 16 rows, a lane in the end a channel of them. */
+template <int DK, int DELTA>
+__device__ static inline void miras__fast_c4_channels(const miras__fast_chunks *a,
+                                                      const miras__fast_chunk *of, unsigned j,
+                                                      float (*x)[4], float (*y)[4], float (*z)[4],
+                                                      float along) {
+  typedef miras__fast_c4<DK, 1> room;
+  const bf16 *const k = (bf16 *)(void *)miras__fast_room + j;
+  const bf16 *const kb = (bf16 *)(void *)miras__fast_room + room::D, *const qb = kb + 64 * 40;
+  const bf16 *const kc = qb + 64 * 40;
+  float *const rows = (float *)(void *)(miras__fast_room + room::ROWS), *const ends = rows + 256;
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, i = 16 * warp;
+  const bf16 *const dp = (bf16 *)(void *)miras__fast_room + room::DP;
+  const bf16 *const dn = (bf16 *)(void *)miras__fast_room + room::DN;
+  float *const fx = (float *)(void *)(miras__fast_room + room::SQUARE) + 33 * i;
+  float *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
+  const miras__fast_place *const at = &of->at;
+  const float *const g = of->g + j, *e = NULL, *const last = g + 63 * DK;
+  const int before = !a->after;
+  float all = 0;
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2 && DELTA; h++)
+    miras__row_times<4>(z, h, -of->b[i + lane / 4 + 8 * h]);
+  miras__rows_left(fy, y, last, 0, 0, last, 1);      /* as they are, for what the end gets        */
+  __syncwarp(0xffffffffu);
+  MIRAS__EACH_OF for (unsigned r = 0; r < 16; r++)
+    all += miras__wide(k[(i + r) * room::LD + lane]) * fy[r * 33 + lane] *
+           miras__left(last[lane] - g[(i + r) * DK + lane]);
+  ends[t] = all;
+  along = miras__lanes_sum(along, 4);
+  __syncthreads();
+  if (t % 4 == 0) rows[384 + t / 4] = along * miras__left(last[t / 4]);
+  miras__fast_c4_left<DK>(g, before, j);
+  __syncthreads();
+  MIRAS__EACH_OF for (unsigned l = 0; l < i; l += 16) {        /* earlier rows, by 16             */
+    const float *const next = g + (l + 15) * DK;
+    miras__columns_left(x, next, e);
+    miras__warp_times<4, 0, 0>(x, dp, MIRAS__FAST_LD, i, kb, 40, 0, l, l + 16);
+    if (DELTA) miras__columns_left(z, next, e);
+    if (DELTA) miras__warp_times<4, 0, 0>(z, dn, MIRAS__FAST_LD, i, kb, 40, 0, l, l + 16);
+    e = next;
+  }
+  miras__rows_left(fx, x, g + i * DK, DK, 0, e, 1);
+  if (DELTA) miras__rows_left(fz, z, g + i * DK, DK, before, e, 1);
+  MIRAS__EACH_OF for (unsigned l = 48; l > i; l -= 16) {       /* and later ones                  */
+    miras__columns_left(y, g + (l + 15) * DK, g + (l - 1) * DK);
+    miras__warp_times<4, 1, 0>(y, dp, MIRAS__FAST_LD, i, qb, 40, 0, l, l + 16);
+    if (DELTA) miras__warp_times<4, 1, 0>(y, dn, MIRAS__FAST_LD, i, kc, 40, 0, l, l + 16);
+  }
+  miras__rows_left(fy, y, g + i * DK, DK, 0, g + (i + 15) * DK, -1);
+  __syncwarp(0xffffffffu);
+  all = miras__fast_c4_sixteen<DK, DELTA>(a, at, g, j, fx);
+  rows[416 + t] = all;
+  __syncthreads();
+  if (!a->dkeep) return;
+  all = rows[384 + lane];
+  for (unsigned l = lane; l < 128; l += 32) all += ends[l] + (l / 32 > warp ? rows[416 + l] : 0);
+  for (unsigned r = 0; r < 16 && i + r < at->rows; r++) {
+    const size_t to = (at->row + i + r) * a->ld_keep + at->h * DK + j + lane;
+    const float y = a->logs ? 1 : a->keep[to];
+    a->dkeep[to] = (fx[r * 33 + lane] + all) / (y > 1e-30f ? y : 1e-30f);
+  }
+}
+
+template <int DK, int DELTA, int CH>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_chunks a) {
-  typedef miras__fast_c4<DK> room;
+  typedef miras__fast_c4<DK, CH> room;
   bf16 *const k = (bf16 *)(void *)miras__fast_room;
   float *const rows = (float *)(void *)(miras__fast_room + room::ROWS);
   float *const dg = rows, *const dz = rows + 64, *const db = rows + 128, *const zw = rows + 192;
   const unsigned i = blockIdx.x / a.chunks, t = threadIdx.x;
   const miras__fast_place at = miras__fast_at(&a, i, blockIdx.x % a.chunks);
   miras__fast_chunk of;
-  float more = 0, tail = 0;
-  of.at = at, of.g = a.log + at.square * 64, of.b = a.rate + at.square * 64;
+  float more = 0, tail = 0, x[room::WIDE / 8][4], y[room::WIDE / 8][4], z[room::WIDE / 8][4];
+  of.at = at, of.g = a.log + at.square * (CH ? 64 * DK : 64), of.b = a.rate + at.square * 64;
   of.values = at.row * a.ldw + at.h * a.value, of.states = at.square * DK * a.value;
   miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
   miras__rows_bring<DK>(k + room::Q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
-  miras__fast_c4_squares<DK, DELTA>(&a, &of);
-  for (unsigned j = 0; j < DK; j += 64) {            /* 64 columns of keys at a time              */
-    miras__fast_c4_queries<DK>(&a, &of, j);
-    miras__fast_c4_keys<DK, DELTA>(&a, &of, j, &tail, &more);
+  miras__fast_c4_squares<DK, DELTA, CH>(&a, &of);
+  for (unsigned j = 0; j < DK; j += room::WIDE) {
+    const float along = miras__fast_c4_states<DK, DELTA, CH>(&a, &of, j, x, y, z);
+    if (CH) miras__fast_c4_channels<DK, DELTA>(&a, &of, j, x, y, z, along);
+    else more += along, tail += miras__fast_c4_rows<DK, DELTA>(&a, &of, j, x, y, z);
   }
-  tail = miras__block_sum(tail + expf(of.g[63]) * more, rows + 384);
-  if (t == 0) dg[63] += tail;
+  if (!CH) tail = miras__block_sum(tail + miras__left(of.g[63]) * more, rows + 384);
+  if (!CH && t == 0) dg[63] += tail;
   __syncthreads();
-  if (t < 64) {                      /* log a_t is part of G from row t on, and of z              */
+  if (t >= at.rows) return;
+  if (a.dstep) a.dstep[(at.row + t) * a.ld_step + at.h] = zw[t] + db[t];
+  if (a.dkeep && !CH) {              /* log a_t is part of G from row t on, and of z              */
+    const size_t to = (at.row + t) * a.ld_keep + at.h;
+    const float kept = a.logs ? 1 : a.keep[to];
     float all = 0;
     for (unsigned r = t; r < 64; r++) all += dg[r] + (a.after ? dz[r] : r > t ? dz[r] : 0);
-    if (t >= at.rows) return;
-    if (a.dkeep) {
-      const float y = a.keep[(at.row + t) * a.ld_gates + at.h];
-      a.dkeep[(at.row + t) * a.ld_gates + at.h] = all / (y > 1e-30f ? y : 1e-30f);
-    }
-    if (a.dstep) a.dstep[(at.row + t) * a.ld_gates + at.h] = zw[t] + db[t];
+    a.dkeep[to] = all / (kept > 1e-30f ? kept : 1e-30f);
   }
 }
 
@@ -3931,11 +4333,11 @@ struct miras__fast_p {
     }
     if (t < C) {
       const int has = t < count, soft = a.rates == MIRAS_TOKEN_RATES_SOFTPLUS;
-      const size_t place = (row + t) * x.ld_gates + head;
+      const size_t place = (row + t) * x.ld_keep + head;
       const float rho = a.rates && t < a.chunk ? a.rho[t] : 0, by = 1 / (float)(t + 1);
       const float y = 16 * rho + logf(expm1f(16 * by));
       of(KEEP)[t] = !has ? 1 : x.keep_gate ? x.keep[place] : x.keep[head];
-      of(STEP)[t] = !has ? 0 : x.step_gate ? x.step[place] : x.one_step;
+      of(STEP)[t] = !has ? 0 : x.step ? x.step[place] : x.one_step;
       of(SPEED)[t] = a.rates || !has ? 1 : !a.speed ? 0
                      : a.momentum_gate ? a.momentum[place] : a.one_momentum;
       of(MIX)[t] = !a.rates ? 1 : soft ? miras__softened(y) / 16 : fmaxf(by + rho, 0);
@@ -4245,7 +4647,7 @@ struct miras__fast_p {
     }
     __syncthreads();
     if (t < count) {
-      const size_t place = (row + t) * x.ld_gates + head;
+      const size_t place = (row + t) * x.ld_keep + head;
       const float *const bg = of(BG) + t * C, *const bs = of(BN) + t * C;
       float keeps = of(DKEEP)[t], speeds = of(DSPEED)[t], mix = of(N)[t * C + t] * bg[t];
       for (unsigned j = 0; j < t; j++) {
@@ -4406,7 +4808,7 @@ static const char *miras__fast_memory_refuses(const miras__program *p, const mir
   if (q->engine == MIRAS__RUN_FROZEN) return miras__fast_perceptron_refuses(q);
   if (q->engine != MIRAS__RUN_EXACT)
     return "its memory is not a matrix that is linear in its state";
-  if (q->per_feature) return "its decays are one number per channel, not one per head";
+  if (d->diagonal) return "it erases channel by channel";
   if (q->streams != 1) return "it erases apart from what it writes";
   if (q->value_keep || q->rates != 1 || d->inner_steps != 1)
     return "it has more than one step, or steps or decays of values";
@@ -4427,6 +4829,9 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
   switch (o->what) {
     case MIRAS__OP_MEMORY: return miras__fast_memory_refuses(p, o);
     case MIRAS__OP_TAIL: return NULL;
+    case MIRAS__OP_KEYS:
+      return p->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT
+               ? NULL : "its keys are made of gates, with what is erased apart";
     case MIRAS__OP_TIMES:
       if (o->in_at[0] % 8 || o->out_at % 8) return "its columns do not begin at a multiple of 8";
       for (i = o->param; i; i = p->param[i].next)
@@ -4575,6 +4980,13 @@ static void *miras__fast_take(miras__fast *f, size_t bytes) {
   return at;
 }
 
+static miras_fast::bf16 *miras__fast_take2(miras__fast *f, size_t n) {
+  return (miras_fast::bf16 *)miras__fast_take(f, n * 2);
+}
+static float *miras__fast_take4(miras__fast *f, size_t n) {
+  return (float *)miras__fast_take(f, n * 4);
+}
+
 /* Parts of the depth that a product of weights' gradients goes in: fixed by its shape. */
 static unsigned miras__fast_split(size_t m, size_t n, size_t depth) {
   const size_t tiles = (m + 127) / 128 * ((n + 127) / 128);
@@ -4587,16 +4999,51 @@ static void miras__fast_more(size_t *most, size_t n) { if (n > *most) *most = n;
 
 enum { MIRAS__LIBRARY_ROOM = 32 << 20 };   /* bytes that cuBLASLt may work in                     */
 
+/* What memories take: numbers of all [heads, 64 chunks], of logarithms, of chunks' squares and
+ * states, of initial states, and of rows of values, and of keys with a decay per channel. */
+typedef struct miras__chunk_needs {
+  size_t heads, logs, squares, states, inits, rows, left;
+} miras__chunk_needs;
+static void miras__fast_chunk_needs(miras__chunk_needs *most, size_t texts, size_t length,
+                                    size_t heads, size_t dk, size_t dv, int channels) {
+  const size_t all = texts * heads, chunks = (length + 63) / 64;
+  miras__fast_more(&most->heads, all * chunks * 64);
+  miras__fast_more(&most->logs, all * chunks * 64 * (channels ? dk : 1));
+  miras__fast_more(&most->squares, all * chunks * 4096);
+  miras__fast_more(&most->states, all * chunks * dk * dv);
+  miras__fast_more(&most->inits, all * dk * dv);
+  miras__fast_more(&most->rows, texts * length * heads * dv);
+  if (channels) miras__fast_more(&most->left, texts * length * heads * dk);
+}
+static void miras__fast_lay_chunks(miras__fast *f, const miras__chunk_needs *most) {
+  miras_fast::miras__fast_chunks *x = &f->chunks;
+  memset((void *)x, 0, sizeof *x);
+  x->log = miras__fast_take4(f, most->logs);
+  x->rate = miras__fast_take4(f, most->heads);
+  x->m = miras__fast_take2(f, most->squares);
+  x->p = miras__fast_take2(f, most->squares);
+  x->n = miras__fast_take2(f, most->squares);
+  x->s = miras__fast_take2(f, most->states);
+  x->ds = miras__fast_take2(f, most->states);
+  x->dinit = miras__fast_take4(f, most->inits);
+  x->w = miras__fast_take2(f, most->rows);
+  x->u = miras__fast_take2(f, most->rows);
+  x->z = miras__fast_take2(f, most->rows);
+  x->q_left = miras__fast_take2(f, most->left);
+  x->k_left = miras__fast_take2(f, most->left);
+  x->k_end = miras__fast_take2(f, most->left);
+}
+
 /* The most that an operation of any layer takes of what they all work in. */
 typedef struct miras__fast_needs {
-  size_t grads, sums, stats, heads, squares, states, inits, rows, columns, perceptrons;
+  size_t grads, sums, stats, columns, perceptrons;
+  miras__chunk_needs chunks;
 } miras__fast_needs;
 
 static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, const miras__op *o,
                                  miras__fast_needs *most) {
   const size_t n = f->rows, cols = miras__fast_ld(p, o->out, 0);
-  const size_t all = (size_t)f->d.batch * p->mixer.heads;
-  const size_t chunks = ((size_t)f->d.context + 63) / 64;
+  const miras__mixer *m = &p->mixer;
   int id;
   miras__fast_more(&most->columns, cols);
   if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
@@ -4618,11 +5065,8 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
                                                (size_t)f->d.context, NULL, &room, &x));
     return;
   }
-  miras__fast_more(&most->heads, all * chunks * 64);
-  miras__fast_more(&most->squares, all * chunks * 4096);
-  miras__fast_more(&most->states, all * chunks * p->mixer.dk * p->mixer.dv);
-  miras__fast_more(&most->inits, all * p->mixer.dk * p->mixer.dv);
-  miras__fast_more(&most->rows, n * p->mixer.value);
+  miras__fast_chunk_needs(&most->chunks, (size_t)f->d.batch, (size_t)f->d.context, m->heads, m->dk,
+                          m->dv, m->plan.per_feature);
 }
 
 /* Parameters, moments, and what steps work in. */
@@ -4641,13 +5085,6 @@ static void miras__fast_lay_params(miras__fast *f) {
   for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
     f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
   f->norms = (float *)miras__fast_take(f, f->adam_blocks * 4);
-}
-
-static miras_fast::bf16 *miras__fast_take2(miras__fast *f, size_t n) {
-  return (miras_fast::bf16 *)miras__fast_take(f, n * 2);
-}
-static float *miras__fast_take4(miras__fast *f, size_t n) {
-  return (float *)miras__fast_take(f, n * 4);
 }
 
 static void miras__fast_layout(miras__fast *f) {
@@ -4694,18 +5131,7 @@ static void miras__fast_layout(miras__fast *f) {
   f->tokens = (int32_t *)miras__fast_take(f, n * 4);
   f->targets = (int32_t *)miras__fast_take(f, n * 4);
   f->row_weights = miras__fast_take4(f, n);
-  memset((void *)&f->chunks, 0, sizeof f->chunks);
-  f->chunks.log = miras__fast_take4(f, most.heads);
-  f->chunks.rate = miras__fast_take4(f, most.heads);
-  f->chunks.m = miras__fast_take2(f, most.squares);
-  f->chunks.p = miras__fast_take2(f, most.squares);
-  f->chunks.n = miras__fast_take2(f, most.squares);
-  f->chunks.s = miras__fast_take2(f, most.states);
-  f->chunks.ds = miras__fast_take2(f, most.states);
-  f->chunks.dinit = miras__fast_take4(f, most.inits);
-  f->chunks.w = miras__fast_take2(f, most.rows);
-  f->chunks.u = miras__fast_take2(f, most.rows);
-  f->chunks.z = miras__fast_take2(f, most.rows);
+  miras__fast_lay_chunks(f, &most.chunks);
   f->perceptrons = (float *)miras__fast_take(f, most.perceptrons);
 }
 
@@ -5387,27 +5813,28 @@ typedef struct miras__fast_set {
   miras__fast_grid *c1, *c2[2], *again[2], *c3[2], *c4;
   size_t bytes1, bytes2[2], bytes4;
 } miras__fast_set;
-template <int DK, int DELTA> static miras__fast_set miras__fast_set_of(void) {
+template <int DK, int DELTA, int CH> static miras__fast_set miras__fast_set_of(void) {
   enum { VB = DK < 64 ? 32 : 64 };
   miras__fast_set s;
-  s.c1 = miras_fast::miras__run_fast_c1<DK>;
-  s.c2[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, 0>;
-  s.again[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, 1>;
-  s.c3[0] = miras_fast::miras__run_fast_c3<DK, 32, DELTA>;
-  s.c2[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, 0>;
-  s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, 1>;
-  s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, DELTA>;
-  s.c4 = miras_fast::miras__run_fast_c4<DK, DELTA>;
-  s.bytes1 = miras_fast::miras__fast_c1<DK>::BYTES;
-  s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32>::BYTES;
-  s.bytes2[1] = miras_fast::miras__fast_stage<DK, VB>::BYTES;
-  s.bytes4 = miras_fast::miras__fast_c4<DK>::BYTES;
+  s.c1 = CH ? miras_fast::miras__run_fast_c1_channels<DK> : miras_fast::miras__run_fast_c1<DK>;
+  s.c2[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, CH, 0>;
+  s.again[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, CH, 1>;
+  s.c3[0] = miras_fast::miras__run_fast_c3<DK, 32, DELTA, CH>;
+  s.c2[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, CH, 0>;
+  s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, CH, 1>;
+  s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, DELTA, CH>;
+  s.c4 = miras_fast::miras__run_fast_c4<DK, DELTA, CH>;
+  s.bytes1 = CH ? (size_t)miras_fast::miras__fast_c1_channels<DK>::BYTES
+                : (size_t)miras_fast::miras__fast_c1<DK>::BYTES;
+  s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32, DELTA, CH>::BYTES;
+  s.bytes2[1] = miras_fast::miras__fast_stage<DK, VB, DELTA, CH>::BYTES;
+  s.bytes4 = miras_fast::miras__fast_c4<DK, CH>::BYTES;
   return s;
 }
-static miras__fast_set miras__fast_chunk_kernels(size_t dk, int delta) {
-  if (dk == 32) return delta ? miras__fast_set_of<32, 1>() : miras__fast_set_of<32, 0>();
-  if (dk == 64) return delta ? miras__fast_set_of<64, 1>() : miras__fast_set_of<64, 0>();
-  return delta ? miras__fast_set_of<128, 1>() : miras__fast_set_of<128, 0>();
+template <int DELTA, int CH> static miras__fast_set miras__fast_chunk_kernels(size_t dk) {
+  return dk == 32   ? miras__fast_set_of<32, DELTA, CH>()
+         : dk == 64 ? miras__fast_set_of<64, DELTA, CH>()
+                    : miras__fast_set_of<128, DELTA, CH>();
 }
 
 /* Blocks from which on each has 64 columns of values, where it can. */
@@ -5452,14 +5879,41 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
   if (x.rates) miras__fast_add_parts(a, MIRAS__W_RATES, x.drho, x.chunk, tasks);
 }
 
+static int miras__fast_has_room(size_t bytes) {
+  int device = 0, most = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+           cudaSuccess && bytes <= (size_t)most;
+}
+
+/* The launches of a memory of dk by x.value: forward, or back, with C1 and C2 once more. */
+static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast_chunks &x,
+                                   size_t dk, int back) {
+  const miras__fast_set run =
+    x.channels ? x.delta ? miras__fast_chunk_kernels<1, 1>(dk) : miras__fast_chunk_kernels<0, 1>(dk)
+    : x.delta  ? miras__fast_chunk_kernels<1, 0>(dk)
+               : miras__fast_chunk_kernels<0, 0>(dk);
+  /* 64 columns of values a block, where there are blocks enough and a block has the memory; columns
+   * do not see each other */
+  const size_t tasks = (size_t)x.batch * x.heads, chunks = tasks * x.chunks;
+  const int wide = dk >= 64 && x.value % 64 == 0 && tasks * (x.value / 64) >= MIRAS__FAST_WIDE &&
+                   miras__fast_has_room(run.bytes2[1]);
+  const size_t blocks = tasks * (x.value / (wide ? 64 : 32)), bytes = run.bytes2[wide];
+  miras_fast::miras__fast_chunks left = x;           /* what C2 and C3 read                       */
+  if (x.channels) {
+    left.q = x.q_left, left.k = x.delta ? x.k_left : x.k_end, left.group = 1;
+    left.ldq = left.ldk = x.heads * (unsigned)dk;
+  }
+  miras__fast_launch(f, run.c1, chunks, 128, run.bytes1, x);
+  miras__fast_launch(f, back ? run.again[wide] : run.c2[wide], blocks, 128, bytes, left);
+  if (!back) return;
+  miras__fast_launch(f, run.c3[wide], blocks, 128, bytes, left);
+  miras__fast_launch(f, run.c4, chunks, 128, run.bytes4, x);
+}
+
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
-  const miras__fast_set run = miras__fast_chunk_kernels(m->dk, m->plan.delta);
-  /* 64 columns of values a block, where there are blocks enough; columns do not see each other */
-  const size_t tasks = (size_t)a->f->batch * m->heads;
-  const int wide = m->dk >= 64 && m->dv % 64 == 0 && tasks * (m->dv / 64) >= MIRAS__FAST_WIDE;
-  const size_t blocks = tasks * (m->dv / (wide ? 64 : 32));
   miras_fast::miras__fast_chunks x = a->f->chunks;
   float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;
   float *const dgates = m->gated ? (float *)(void *)miras__fast_grad(a, m->gated) : NULL;
@@ -5468,8 +5922,8 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   x.v = miras__fast_x(a, m->v, 0), x.ldv = miras__fast_ldx(a, m->v);
   x.y = miras__fast_x(a, o->out, 0), x.ldy = miras__fast_ldx(a, o->out);
   x.ldw = (unsigned)m->value;
-  x.ld_gates = m->gated ? miras__fast_ldx(a, m->gated) : 0;
-  x.keep_gate = keep->count > 0, x.step_gate = step->count > 0;
+  x.ld_keep = x.ld_step = m->gated ? miras__fast_ldx(a, m->gated) : 0;
+  x.keep_gate = keep->count > 0, x.channels = m->plan.per_feature;
   x.keep = keep->count ? gates + keep->first : miras__fast_factors(a) + miras__up8(m->outs);
   x.step = step->count ? gates + step->first : NULL;
   x.one_step = m->plan.d.learning_rate;
@@ -5487,15 +5941,23 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
     miras__fast_perceptron(a, &x, back);
     return;
   }
-  miras__fast_launch(a->f, run.c1, tasks * x.chunks, 128, run.bytes1, x);
-  if (!back) {
-    miras__fast_launch(a->f, run.c2[wide], blocks, 128, run.bytes2[wide], x);
-    return;
+  miras__fast_chunks_run(a->f, x, m->dk, back);
+  if (back) miras__fast_add_parts(a, MIRAS__W_MEMORY, x.dinit, m->heads * m->dk * m->dv, x.batch);
+}
+
+static void miras__fast_keys(const miras__fast_layer *a, int back) {
+  const miras__mixer *m = &a->p->mixer;
+  const uint32_t first = m->gate[MIRAS__KEEP].first;
+  miras_fast::miras__fast_taken x;
+  memset((void *)&x, 0, sizeof x);
+  x.keep = miras__fast_floats(a, m->gated) + first, x.ld_keep = miras__fast_ldx(a, m->gated);
+  x.k = miras__fast_x(a, m->k, 0), x.ldk = miras__fast_ldx(a, m->k);
+  if (back) {
+    x.dkeep = (float *)(void *)miras__fast_grad(a, m->gated) + first;
+    x.dk = miras__fast_d(a, m->k, 0), x.ldk = miras__fast_ldd(a, m->k);
   }
-  miras__fast_launch(a->f, run.again[wide], blocks, 128, run.bytes2[wide], x);
-  miras__fast_launch(a->f, run.c3[wide], blocks, 128, run.bytes2[wide], x);
-  miras__fast_launch(a->f, run.c4, tasks * x.chunks, 128, run.bytes4, x);
-  miras__fast_add_parts(a, MIRAS__W_MEMORY, x.dinit, m->heads * m->dk * m->dv, x.batch);
+  x.cols = (unsigned)(m->heads * m->dk), x.items = a->rows * x.cols;
+  miras__fast_rows(a->f, miras_fast::miras__run_fast_taken, x.items, x);
 }
 
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -5538,6 +6000,7 @@ static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int 
     case MIRAS__OP_LENGTH: miras__fast_length(a, o, back); break;
     case MIRAS__OP_GATES: miras__fast_gates(a, o, back); break;
     case MIRAS__OP_MEMORY: miras__fast_memory(a, o, back); break;
+    case MIRAS__OP_KEYS: miras__fast_keys(a, back); break;
     case MIRAS__OP_SKIP: miras__fast_skip(a, o, back); break;
     case MIRAS__OP_ANGLES: if (!back) miras__fast_angles(a, o); break;
     case MIRAS__OP_TURN: miras__fast_turn(a, o, back); break;
@@ -5899,6 +6362,86 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
                                         : miras_fast::miras__run_fast_token<128>,
                      blocks, 128, 0, a);
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+/* A memory on its own, back with g; *bytes: those that are there, and come to be those that it
+ * takes. room NULL: these alone. */
+static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
+                                      const miras_cuda_fast_memory_grads *g, int back, void *room,
+                                      size_t *bytes, cudaStream_t stream) {
+  const size_t there = *bytes;
+  miras__chunk_needs needs;
+  miras__fast f;
+  miras_fast::miras__fast_chunks *const c = &f.chunks;
+  miras_fast::miras__fast_conv sum;
+  miras__bf16 *own[2] = {NULL, NULL};
+  size_t dk, dv, rows;
+  int i;
+  memset((void *)&f, 0, sizeof f);
+  memset(&needs, 0, sizeof needs);
+  *bytes = 0;
+  if (!x || x->batch < 1 || x->length < 1 || (double)x->batch * (double)x->length > 16777216.0 ||
+      x->heads < 1 || x->heads > 4096 || x->key_heads < 1 || x->heads % x->key_heads ||
+      (x->key_dim != 32 && x->key_dim != 64 && x->key_dim != 128) || x->value_dim < 32 ||
+      x->value_dim % 32 || x->value_dim > 4096)
+    return MIRAS_ERR_ARGUMENT;
+  dk = (size_t)x->key_dim, dv = (size_t)x->value_dim, rows = (size_t)x->batch * (size_t)x->length;
+  miras__fast_chunk_needs(&needs, (size_t)x->batch, (size_t)x->length, (size_t)x->heads, dk, dv,
+                          x->channels);
+  needs.inits = 0;
+  if (!back) needs.states = needs.rows = 0;
+  f.base = (char *)room, f.stream = stream;
+  miras__fast_lay_chunks(&f, &needs);
+  for (i = 0; i < 2 && back && x->heads > x->key_heads; i++)
+    own[i] = miras__fast_take2(&f, rows * (size_t)x->heads * dk);
+  *bytes = f.bytes;
+  if (!room) return MIRAS_ERR_ARGUMENT;
+  if (there < f.bytes) return MIRAS_ERR_SIZE;
+  if (!x->query || !x->key || !x->value ||
+      (back ? !g || !g->answer || !g->query || !g->key || !g->value : !x->answer))
+    return MIRAS_ERR_ARGUMENT;
+  c->q = x->query, c->k = x->key, c->v = x->value, c->y = x->answer;
+  c->keep = x->decay, c->step = x->step, c->init = x->state, c->last = x->last;
+  c->one_step = 1, c->logs = c->texts = c->turned = c->keep_gate = 1;
+  c->batch = (unsigned)x->batch, c->heads = (unsigned)x->heads;
+  c->group = (unsigned)(x->heads / x->key_heads), c->value = (unsigned)dv;
+  c->tokens = (unsigned)x->length, c->chunks = (c->tokens + 63) / 64;
+  c->channels = x->channels != 0, c->delta = x->delta, c->after = x->decay_first;
+  c->ldq = c->ldk = (unsigned)x->key_heads * (unsigned)dk;
+  c->ld_step = c->heads, c->ld_keep = c->heads * (x->channels ? (unsigned)dk : 1);
+  c->ldv = c->ldy = c->ldw = c->ldd = c->ld_dv = c->heads * c->value;
+  c->ld_dq = c->ld_dk = c->heads * (unsigned)dk;
+  c->dinit = NULL;
+  if (back) {
+    c->d = g->answer, c->dlast = g->last, c->dinit = g->state, c->dv = g->value;
+    c->dq = own[0] ? own[0] : g->query, c->dk = own[1] ? own[1] : g->key;
+    c->dkeep = x->decay ? g->decay : NULL, c->dstep = x->step ? g->step : NULL;
+  }
+  miras__fast_chunks_run(&f, *c, dk, back);
+  memset((void *)&sum, 0, sizeof sum);               /* of heads that share keys                  */
+  sum.items = (unsigned)(rows * (size_t)x->key_heads), sum.heads = (unsigned)x->key_heads;
+  sum.group = c->group, sum.n = (unsigned)dk, sum.lanes = sum.n / 8, sum.scale = 1;
+  sum.ldd = c->ld_dq, sum.ldy = c->ldq;
+  for (i = 0; i < 2 && own[i]; i++) {
+    sum.d = own[i], sum.y = i ? g->key : g->query;
+    miras__fast_launch(&f, miras_fast::miras__run_fast_conv_back,
+                       ((size_t)sum.items * sum.lanes + 255) / 256, 256, 0, sum);
+  }
+  return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+size_t miras_cuda_fast_memory_size(const miras_cuda_fast_memory *x, int back) {
+  size_t bytes = 0;
+  (void)miras__fast_alone(x, NULL, back, NULL, &bytes, 0);
+  return bytes;
+}
+miras_result miras_cuda_fast_memory_forward(const miras_cuda_fast_memory *x, void *room,
+                                            size_t bytes, cudaStream_t stream) {
+  return miras__fast_alone(x, NULL, 0, room, &bytes, stream);
+}
+miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
+                                             const miras_cuda_fast_memory_grads *g, void *room,
+                                             size_t bytes, cudaStream_t stream) {
+  return miras__fast_alone(x, g, 1, room, &bytes, stream);
 }
 #ifdef __GNUC__
   #pragma GCC diagnostic pop

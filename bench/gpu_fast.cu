@@ -8,9 +8,9 @@
  * All calls are replayed as graphs: 5 times to warm up, then 30 times; medians.
  *   ops     each operation of a layer, there and back: microseconds; what a copy of the rows that
  *           it reads and writes, once each, takes of that; of products what the peak would take
- *   memory  the operation of a memory alone: of the model's, where it is a matrix, 4 texts of 8,192
- *           tokens, 32 heads of 128 x 128; of titans and ttt-mlp 8 of 1,024, 12 heads of 64, 256
- *           hidden
+ *   memory  matrix memories on their own, there and back: 4 texts of 8,192 tokens, 32 heads of
+ *           128 x 128 (16 of keys), with errors and a decay per head, and one per channel; and the
+ *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
  *   step    loss, gradient and AdamW: tokens in a second */
 #include <algorithm>
@@ -174,6 +174,62 @@ static void time_memory(miras_preset kind, int texts, int tokens, int heads, int
   miras_close(m);
 }
 
+/* Numbers on the device, drawn; bfloat16 where they have 2 bytes. */
+static void *drawn(size_t n, int bytes, float low, float high) {
+  std::vector<uint16_t> halves(bytes == 2 ? n : 0);
+  std::vector<float> floats(bytes == 4 ? n : 0);
+  void *const to = take(n * (size_t)bytes);
+  for (size_t i = 0; i < n; i++) {
+    const float x = low + (high - low) * (float)((uint32_t)i * 2654435761u >> 8) / 16777216.0f;
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if (bytes == 2) halves[i] = (uint16_t)(bits >> 16);
+    else floats[i] = x;
+  }
+  cudaMemcpy(to, bytes == 2 ? (void *)halves.data() : (void *)floats.data(), n * (size_t)bytes,
+             cudaMemcpyHostToDevice);
+  return to;
+}
+static void time_alone(int channels) {
+  const size_t rows = 4 * 8192, keys = rows * 16 * 128, values = rows * 32 * 128;
+  const size_t decays = rows * 32 * (channels ? 128 : 1), states = (size_t)4 * 32 * 128 * 128;
+  miras_cuda_fast_memory x;
+  miras_cuda_fast_memory_grads g;
+  size_t bytes;
+  void *room;
+  double there, back, all = 4.0 * ((double)keys + (double)values + (double)decays);
+  memset(&x, 0, sizeof x);
+  memset(&g, 0, sizeof g);
+  x.batch = 4, x.length = 8192, x.heads = 32, x.key_heads = 16, x.key_dim = x.value_dim = 128;
+  x.channels = channels, x.delta = x.decay_first = 1;
+  x.query = (uint16_t *)drawn(keys, 2, -0.1f, 0.1f);
+  x.key = (uint16_t *)drawn(keys, 2, -0.1f, 0.1f);
+  x.value = (uint16_t *)drawn(values, 2, -1, 1);
+  x.decay = (float *)drawn(decays, 4, -0.2f, 0), x.step = (float *)drawn(rows * 32, 4, 0.1f, 0.9f);
+  x.answer = (uint16_t *)take(2 * values), x.last = (float *)take(4 * states);
+  g.answer = (uint16_t *)drawn(values, 2, -1, 1);
+  g.query = (uint16_t *)take(2 * keys), g.key = (uint16_t *)take(2 * keys);
+  g.value = (uint16_t *)take(2 * values), g.decay = (float *)take(4 * decays);
+  g.step = (float *)take(4 * rows * 32), g.state = (float *)take(4 * states);
+  bytes = miras_cuda_fast_memory_size(&x, 1);
+  room = take(bytes);
+  there = timed([&] {
+    must(miras_cuda_fast_memory_forward(&x, room, bytes, stream) == MIRAS_OK, "a memory");
+  });
+  back = timed([&] {
+    must(miras_cuda_fast_memory_backward(&x, &g, room, bytes, stream) == MIRAS_OK, "a memory");
+  });
+  printf("a memory, %s: there %.2f ms, back %.2f, %.2f and %.2f of a copy of its rows; %.1f GB\n",
+         channels ? "a decay per channel" : "a decay per head", 1e3 * there, 1e3 * back,
+         all / copies / there, 2 * all / copies / back, (double)bytes / 1e9);
+  for (const void *p : {(const void *)x.query, (const void *)x.key, (const void *)x.value,
+                        (const void *)x.decay, (const void *)x.step, (const void *)x.answer,
+                        (const void *)x.last, (const void *)g.answer, (const void *)g.query,
+                        (const void *)g.key, (const void *)g.value, (const void *)g.decay,
+                        (const void *)g.step, (const void *)g.state, (const void *)room})
+    cudaFree((void *)(uintptr_t)p);
+}
+
 int main(void) {
   const char *const named = getenv("PRESET") ? getenv("PRESET") : "gated-deltanet";
   int kind = 0;
@@ -218,10 +274,8 @@ int main(void) {
     cudaFree(said);
     miras_close(m);
   }
+  for (int channels = 0; asked("memory") && channels < 2; channels++) time_alone(channels);
   if (asked("memory")) {
-    miras_memory_desc d;
-    must(miras_memory_preset(&d, (miras_preset)kind) == MIRAS_OK, "no such row");
-    if (d.architecture == MIRAS_ARCH_MATRIX) time_memory((miras_preset)kind, 4, 8192, 32, 128);
     time_memory(MIRAS_PRESET_TITANS, 8, 1024, 12, 64);
     time_memory(MIRAS_PRESET_TTT_MLP, 8, 1024, 12, 64);
   }

@@ -5,7 +5,7 @@
  * loss, gradients of each parameter, a step; the same bits once more, and in another batch.
  *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
- * Rows of models as arguments run only these; ops, token, refusals: those alone. */
+ * Rows of models as arguments run only these; ops, token, alone, refusals: those alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 #endif
@@ -107,19 +107,21 @@ static void memory_in_double(const bench *b, const miras__op *o, const numbers *
         const double *q = x->of[o->in[0]] + row * miras__fast_ld(p, o->in[0], 0) + key;
         const double *v = x->of[m->v] + row * miras__fast_ld(p, m->v, 0) + h * dv;
         double *y = x->of[o->out] + row * miras__fast_ld(p, o->out, 0) + h * dv;
-        const double a = keep->count ? gates[row * ldg + keep->first + h]
-                                     : (double)b->a.layer->keep[h];
+        const size_t channels = m->plan.per_feature ? dk : 1;
+        const double still = keep->count ? 0 : (double)b->a.layer->keep[h];
+        const double *a = keep->count ? gates + row * ldg + keep->first + h * channels : &still;
         const double rate = step->count ? gates[row * ldg + step->first + h]
                                         : (double)m->plan.d.learning_rate;
         for (size_t j = 0; j < dv; j++) {
           r[j] = 0;
-          for (size_t i = 0; m->plan.delta && i < dk; i++) r[j] += s[i * dv + j] * k[i];
-          r[j] = rate * (v[j] - (m->plan.after ? a : 1) * r[j]);
+          for (size_t i = 0; m->plan.delta && i < dk; i++)
+            r[j] += (m->plan.after ? a[i % channels] : 1) * s[i * dv + j] * k[i];
+          r[j] = rate * (v[j] - r[j]);
           y[j] = 0;
         }
         for (size_t i = 0; i < dk; i++)
           for (size_t j = 0; j < dv; j++) {
-            s[i * dv + j] = a * s[i * dv + j] + k[i] * r[j];
+            s[i * dv + j] = a[i % channels] * s[i * dv + j] + k[i] * r[j];
             y[j] += s[i * dv + j] * q[i];
           }
       }
@@ -399,6 +401,11 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
           }
         }
         break;
+      case MIRAS__OP_KEYS:
+        for (i = 0; i < m->heads * m->dk; i++)
+          y[i] = 1 - x->of[m->gated][t * miras__fast_ld(p, m->gated, 0) +
+                                     m->gate[MIRAS__KEEP].first + i];
+        break;
       case MIRAS__OP_SKIP:
         for (i = 0; i < m->value; i++)
           y[i] += param_of(b, x, o->param)[o->function ? i : i / m->dv] * in[i];
@@ -616,6 +623,8 @@ static int reads_column(const trial *t, int of, size_t at) {
   const miras__gates *k = &p->mixer.gate[MIRAS__KEEP], *s = &p->mixer.gate[MIRAS__STEP];
   const miras__gates *m = &p->mixer.gate[MIRAS__MOMENTUM];
   if (o->what == MIRAS__OP_GATES) return at < p->mixer.moving;
+  if (o->what == MIRAS__OP_KEYS)
+    return of == p->mixer.gated && at >= k->first && at < k->first + k->count;
   if (o->what == MIRAS__OP_MEMORY)
     return of != p->mixer.gated || (at >= k->first && at < k->first + k->count) ||
            (at >= s->first && at < s->first + s->count) ||
@@ -822,7 +831,7 @@ static void chunk20(miras_layer_desc *d) {
   d->memory.momentum_gate = MIRAS_GATE_CONSTANT;
 }
 static void chunk64(miras_layer_desc *d) { d->memory.chunk = 64; }
-
+static void error_first(miras_layer_desc *d) { d->memory.order = MIRAS_ORDER_ERROR_FIRST; }
 static void bounds(miras_layer_desc *d) { d->mixer.dt_min = 0.4f, d->mixer.dt_max = 0.8f; }
 
 static const op_case op_cases[] = {
@@ -839,7 +848,13 @@ static const op_case op_cases[] = {
   {"titans", MIRAS_PRESET_TITANS, 32, 32, 2, 0, 32, NULL},
   {"titans, chunks of 20", MIRAS_PRESET_TITANS, 48, 48, 2, 1, 32, chunk20},
   {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 32, NULL},
-  {"ttt-mlp, chunks of 64", MIRAS_PRESET_TTT_MLP_MEMORY, 32, 32, 1, 0, 32, chunk64}
+  {"ttt-mlp, chunks of 64", MIRAS_PRESET_TTT_MLP_MEMORY, 32, 32, 1, 0, 32, chunk64},
+  {"gla", MIRAS_PRESET_GLA, 32, 64, 2, 0, 32, NULL},
+  {"gla of 64", MIRAS_PRESET_GLA_MEMORY, 64, 64, 2, 1, 32, NULL},
+  {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 32, NULL},
+  {"kda", MIRAS_PRESET_KDA, 32, 64, 2, 1, 32, NULL},
+  {"kda of 64", MIRAS_PRESET_KDA_MEMORY, 64, 32, 1, 0, 32, NULL},
+  {"kda of 128", MIRAS_PRESET_KDA_MEMORY, 128, 64, 1, 0, 32, error_first}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
@@ -902,6 +917,201 @@ static void token(int key_dim, int value_dim, int heads, int key_heads, int delt
   if (!(off < 1e-6))
     printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
   free(s), free(q), free(k), free(v), free(gates), free(y), free(got);
+}
+
+/* ---- a memory on its own ---- */
+
+typedef struct alone_case {
+  int dk, dv, heads, key_heads, channels, delta, first, length;
+  float strong;                      /* how many of the decays leave next to nothing              */
+} alone_case;
+
+/* What it reads, makes and is given back, and gradients of what it reads. */
+enum { A_QUERY, A_KEY, A_VALUE, A_DECAY, A_STEP, A_STATE, A_ANSWER, A_LAST, A_ALL };
+typedef struct alone_numbers { double *of[A_ALL], *d[A_ALL]; } alone_numbers;
+static const char *const alone_names[] = {"query", "key", "value", "decay", "step", "state",
+                                          "answer", "last"};
+
+static size_t alone_count(const alone_case *c, int what) {   /* of a text */
+  const size_t T = (size_t)c->length, dk = (size_t)c->dk, dv = (size_t)c->dv;
+  const size_t heads = (size_t)c->heads;
+  return what <= A_KEY ? T * (size_t)c->key_heads * dk
+         : what == A_VALUE || what == A_ANSWER ? T * heads * dv
+         : what == A_DECAY ? T * heads * (c->channels ? dk : 1)
+         : what == A_STEP  ? T * heads : heads * dv * dk;
+}
+
+/* The recurrence of head h of a text, token by token, and back. */
+static void alone_in_double(const alone_case *c, const alone_numbers *x, size_t text, size_t h) {
+  const size_t T = (size_t)c->length, dk = (size_t)c->dk, dv = (size_t)c->dv, n = dk * dv;
+  const size_t heads = (size_t)c->heads, keys = (size_t)c->key_heads, group = heads / keys;
+  const size_t per = c->channels ? dk : 1, at = (text * heads + h) * n;
+  double *s = doubles((T + 1) * n), *u = doubles(T * dv), *e = doubles(T * dv);
+  double *ds = doubles(n), *a = doubles(dk);
+  for (size_t i = 0; i < n; i++) s[i] = x->of[A_STATE][at + i % dv * dk + i / dv];
+  for (size_t turn = 0; turn < 2 * T; turn++) {
+    const int back = turn >= T;
+    const size_t t = back ? 2 * T - 1 - turn : turn, row = text * T + t;
+    const size_t key = (row * keys + h / group) * dk, value = (row * heads + h) * dv;
+    const double *k = x->of[A_KEY] + key, *q = x->of[A_QUERY] + key, *v = x->of[A_VALUE] + value;
+    const double step = x->of[A_STEP][row * heads + h];
+    double *before = s + t * n, *after = before + n, *made = x->of[A_ANSWER] + value;
+    const double *dy = x->d[A_ANSWER] + value;
+    for (size_t i = 0; i < dk; i++)
+      a[i] = exp(fmax(x->of[A_DECAY][(row * heads + h) * per + i % per], -69));
+    if (!back) {
+      for (size_t j = 0; j < dv; j++) {
+        double read = 0;
+        for (size_t i = 0; i < dk; i++) read += k[i] * before[i * dv + j] * (c->first ? a[i] : 1);
+        e[t * dv + j] = v[j] - (c->delta ? read : 0);
+        u[t * dv + j] = step * e[t * dv + j], made[j] = 0;
+        for (size_t i = 0; i < dk; i++) {
+          after[i * dv + j] = a[i] * before[i * dv + j] + k[i] * u[t * dv + j];
+          made[j] += q[i] * after[i * dv + j];
+        }
+      }
+      continue;
+    }
+    if (t == T - 1)
+      for (size_t i = 0; i < n; i++) {
+        x->of[A_LAST][at + i % dv * dk + i / dv] = after[i];
+        ds[i] = x->d[A_LAST][at + i % dv * dk + i / dv];
+      }
+    for (size_t j = 0; j < dv; j++) {
+      double du = 0;
+      for (size_t i = 0; i < dk; i++) {
+        x->d[A_QUERY][key + i] += after[i * dv + j] * dy[j];
+        ds[i * dv + j] += q[i] * dy[j];
+        du += k[i] * ds[i * dv + j];
+        x->d[A_KEY][key + i] += ds[i * dv + j] * u[t * dv + j];
+      }
+      x->d[A_STEP][row * heads + h] += du * e[t * dv + j];
+      x->d[A_VALUE][value + j] += step * du;
+      for (size_t i = 0; i < dk; i++) {
+        double da = ds[i * dv + j] * before[i * dv + j], *d = &ds[i * dv + j];
+        *d *= a[i];
+        if (c->delta) {
+          const double read = (c->first ? a[i] : 1) * before[i * dv + j];
+          x->d[A_KEY][key + i] -= read * step * du;
+          if (c->first) da -= k[i] * step * du * before[i * dv + j];
+          *d -= (c->first ? a[i] : 1) * k[i] * step * du;
+        }
+        x->d[A_DECAY][(row * heads + h) * per + i % per] += a[i] * da;
+      }
+    }
+  }
+  for (size_t i = 0; i < n; i++) x->d[A_STATE][at + i % dv * dk + i / dv] = ds[i];
+  free(s), free(u), free(e), free(ds), free(a);
+}
+
+/* What the device makes of `texts` texts from text `from` on. */
+static void alone_on_device(const alone_case *c, const alone_numbers *x, size_t from, size_t texts,
+                            alone_numbers *to) {
+  miras_cuda_fast_memory m;
+  miras_cuda_fast_memory_grads g;
+  void *here[A_ALL], *d[A_ALL], *room;
+  size_t bytes[2];
+  take_back();
+  for (int i = 0; i < A_ALL; i++) {
+    const size_t each = alone_count(c, i), n = texts * each;
+    const int wide = i >= A_DECAY && i != A_ANSWER;
+    here[i] = take(n), d[i] = take(n);
+    if (i < A_ANSWER) put(here[i], x->of[i] + from * each, n, wide);
+    else put(d[i], x->d[i] + from * each, n, wide);
+  }
+  memset(&m, 0, sizeof m);
+  memset(&g, 0, sizeof g);
+  m.query = (uint16_t *)here[A_QUERY], m.key = (uint16_t *)here[A_KEY];
+  m.value = (uint16_t *)here[A_VALUE], m.answer = (uint16_t *)here[A_ANSWER];
+  m.decay = (float *)here[A_DECAY], m.step = (float *)here[A_STEP];
+  m.state = (float *)here[A_STATE], m.last = (float *)here[A_LAST];
+  m.batch = (int)texts, m.length = c->length, m.heads = c->heads, m.key_heads = c->key_heads;
+  m.key_dim = c->dk, m.value_dim = c->dv, m.channels = c->channels, m.delta = c->delta;
+  m.decay_first = c->first;
+  g.answer = (uint16_t *)d[A_ANSWER], g.last = (float *)d[A_LAST];
+  g.query = (uint16_t *)d[A_QUERY], g.key = (uint16_t *)d[A_KEY];
+  g.value = (uint16_t *)d[A_VALUE], g.decay = (float *)d[A_DECAY];
+  g.step = (float *)d[A_STEP], g.state = (float *)d[A_STATE];
+  for (int back = 0; back < 2; back++) {
+    bytes[back] = miras_cuda_fast_memory_size(&m, back);
+    room = take(bytes[back] / 4);
+    if (!bytes[back] ||
+        (back ? miras_cuda_fast_memory_backward(&m, &g, room, bytes[back], 0)
+              : miras_cuda_fast_memory_forward(&m, room, bytes[back], 0)) != MIRAS_OK)
+      puts("a memory on its own does not run"), failed++;
+  }
+  for (int i = 0; i < A_ALL; i++) {
+    const size_t n = texts * alone_count(c, i);
+    get(to->of[i] = doubles(n), here[i], n, i >= A_DECAY && i != A_ANSWER);
+    get(to->d[i] = doubles(n), d[i], n, i >= A_DECAY && i != A_ANSWER);
+  }
+}
+static void alone_free(alone_numbers *x) {
+  for (int i = 0; i < A_ALL; i++) free(x->of[i]), free(x->d[i]);
+}
+
+static double alone_off;
+static void alone(const alone_case *c) {
+  alone_numbers x, y, other;
+  drawn = 3;
+  for (int i = 0; i < A_ALL; i++) {
+    const size_t n = 2 * alone_count(c, i);
+    x.of[i] = doubles(n), x.d[i] = doubles(n);
+    for (size_t e = 0; e < n; e++) {
+      const double v = (double)draw(-1, 1), w = (double)draw(0, 1);
+      if (i == A_STEP) x.of[i][e] = 0.5 + 0.4 * v;
+      else if (i == A_DECAY)         /* of 64 tokens, down to some -2000                          */
+        x.of[i][e] = w < (double)c->strong ? -100 * w / (double)c->strong : -0.1 * (1 + v);
+      else if (i < A_ANSWER) x.of[i][e] = rounded(v * (i == A_VALUE ? 1 : 0.4));
+      else x.d[i][e] = rounded(v);
+    }
+  }
+  for (size_t h = 0; h < (size_t)(2 * c->heads); h++)
+    alone_in_double(c, &x, h / (size_t)c->heads, h % (size_t)c->heads);
+  alone_on_device(c, &x, 0, 2, &y);
+  for (int i = 0; i < A_ALL; i++) {
+    const double *is = i < A_ANSWER ? y.d[i] : y.of[i], *should = i < A_ANSWER ? x.d[i] : x.of[i];
+    double off = 0, size = 0;
+    for (size_t e = 0; e < 2 * alone_count(c, i); e++)
+      off += (is[e] - should[e]) * (is[e] - should[e]), size += should[e] * should[e];
+    off = sqrt(off / (size > 0 ? size : 1));
+    if (off > alone_off) alone_off = off;
+    if (off < 0.02) continue;
+    printf("alone, %d x %d, channels %d, delta %d, first %d, %d tokens, strong %.1f: %s%s is off "
+           "by %.1e\n", c->dk, c->dv, c->channels, c->delta, c->first, c->length, (double)c->strong,
+           i < A_ANSWER ? "the gradient of " : "", alone_names[i], off);
+    failed++;
+  }
+  wide_from = 1;                     /* the second text by itself has the same bits               */
+  alone_on_device(c, &x, 1, 1, &other);
+  wide_from = 128;
+  for (int i = 0; i < A_ALL; i++) {
+    const size_t n = alone_count(c, i), bytes = n * sizeof(double);
+    if (!memcmp(other.of[i], y.of[i] + n, bytes) && !memcmp(other.d[i], y.d[i] + n, bytes))
+      continue;
+    printf("alone, %d tokens: other bits of %s in another batch\n", c->length, alone_names[i]);
+    failed++;
+  }
+  alone_free(&x), alone_free(&y), alone_free(&other);
+}
+static void alone_all(void) {
+  static const alone_case cases[] = {    /* dk, dv, heads, key heads, channels, delta, first      */
+    {32, 32, 2, 1, 1, 1, 1, 0, 0}, {32, 32, 2, 2, 1, 1, 0, 0, 0.2f},
+    {32, 32, 2, 1, 1, 0, 0, 0, 0.2f}, {64, 64, 1, 1, 1, 1, 1, 0, 0.2f},
+    {128, 64, 1, 1, 1, 1, 1, 0, 0.5f}, {32, 32, 2, 2, 0, 1, 1, 0, 0.2f},
+    {64, 64, 2, 1, 0, 0, 0, 0, 0}, {128, 32, 1, 1, 1, 0, 0, 0, 0}
+  };
+  miras_cuda_fast_memory m;
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (unsigned j = 0; j < sizeof lengths / sizeof *lengths; j++) {
+      alone_case c = cases[i];
+      c.length = lengths[j];
+      if (c.dk == 32 || j % 3 == i % 3) alone(&c);   /* the large ones at some of the lengths     */
+    }
+  memset(&m, 0, sizeof m);
+  m.batch = m.length = m.heads = m.key_heads = 1, m.key_dim = 48, m.value_dim = 32;
+  if (miras_cuda_fast_memory_size(&m, 0)) puts("a memory of 48 is not refused"), failed++;
+  printf("memories on their own, off by up to %.4f of their size\n", alone_off);
 }
 
 /* ---- whole models ---- */
@@ -1085,6 +1295,23 @@ static void model(const model_case *c) {
   miras_close(m);
 }
 
+/* Shared memory of chunk kernels by key_dim, as the manual has it: KB. */
+static void rooms(void) {
+  static const size_t dims[] = {32, 64, 128}, most[2][3] = {{80, 97, 136}, {89, 115, 168}};
+  for (int i = 0; i < 3; i++)
+    for (int kind = 0; kind < 4; kind++) {
+      const miras__fast_set s = kind == 0   ? miras__fast_chunk_kernels<0, 0>(dims[i])
+                                : kind == 1 ? miras__fast_chunk_kernels<1, 0>(dims[i])
+                                : kind == 2 ? miras__fast_chunk_kernels<0, 1>(dims[i])
+                                            : miras__fast_chunk_kernels<1, 1>(dims[i]);
+      size_t bytes = s.bytes1 > s.bytes4 ? s.bytes1 : s.bytes4;
+      if (s.bytes2[0] > bytes) bytes = s.bytes2[0];
+      if (bytes <= most[kind == 3][i] << 10) continue;
+      printf("key_dim %d takes %d bytes of shared memory\n", (int)dims[i], (int)bytes);
+      failed++;
+    }
+}
+
 /* What is not run here is refused by a sentence that says what it is. */
 static void refused(miras_preset preset, int carried, int rank, int recompute, const char *says) {
   miras_model_desc d;
@@ -1107,7 +1334,7 @@ static void refused(miras_preset preset, int carried, int rank, int recompute, c
   miras_close(m);
 }
 static void refusals(void) {
-  refused(MIRAS_PRESET_KDA, 0, 0, 0, "memory y: its decays are one number per channel");
+  refused(MIRAS_PRESET_DFW, 0, 0, 0, "gates gates: it makes other gates");
   refused(MIRAS_PRESET_RWKV7, 0, 0, 0, "shift");
   refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, "memory y: its memory is not a matrix, nor a");
   refused(MIRAS_PRESET_MONETA, 0, 0, 0, "memory y: its decays or steps are one number per channel");
@@ -1125,7 +1352,10 @@ static const model_case models[] = {
   {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 1, 0, 0.1f},
   {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 1, 0, 0},
   {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 1, 0, 0},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 1, 0, 0}
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 1, 0, 0},
+  {"gla", MIRAS_PRESET_GLA, 32, 64, 2, 0, 65, 1, 0, 0},
+  {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 33, 1, 0, 0},
+  {"kda", MIRAS_PRESET_KDA, 32, 32, 2, 0, 130, 1, 0, 0}
 };
 
 int main(int argc, char **argv) {
@@ -1145,7 +1375,8 @@ int main(int argc, char **argv) {
     token(64, 48, 1, 1, 0, 0);
     token(128, 64, 2, 2, 1, 0);
   }
-  if (argc < 2 || asked(argc, argv, "refusals")) refusals();
+  if (argc < 2 || asked(argc, argv, "alone")) alone_all();
+  if (argc < 2 || asked(argc, argv, "refusals")) refusals(), rooms();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
   printf("%u wrong\n", failed);
