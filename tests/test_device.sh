@@ -14,7 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
 
 # But for what draws a memory's parameters on the host; the caller's functions may store.
-host='constant_keeps\|draw\|frozen_params\|mesa_params'
+host='constant_keeps\|draw\|frozen_params\|mesa_params\|scan_params'
 sed "/^static void miras__\($host\)(/,/^}/! s/\(const \)\{0,1\}float \*/const float */g" miras.h \
   >"$folder/const.h"
 {
