@@ -35,7 +35,7 @@ static int one_model(miras_preset kind, uint64_t *h) {
   miras_trainer *t;
   miras_session *s;
   const float *logits;
-  static unsigned char file[1 << 19];
+  static unsigned char file[1 << 20];
   miras_sampler draws;
   float loss, *params;
   size_t count;

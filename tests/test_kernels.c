@@ -899,15 +899,31 @@ static void test_absorb(void **state) {
 
 /* ---- states whose entries decay each by itself ---- */
 
+/* z of what is written, and its slope by -A dt, of a row that is a head's first token or not. */
+static double scan_scale(int scale, int first, double left, double *slope) {
+  const double w = exp(-left);
+  double z = 1;
+  *slope = 0;
+  if (!scale || (first && scale == MIRAS_WRITE_SCALE_START)) return z;
+  if (scale == MIRAS_WRITE_SCALE_REST) {
+    *slope = -w;
+    return -expm1(-left);
+  }
+  z = sqrt(-expm1(-2 * left));
+  *slope = -w * w / (z < 5e-4 ? 5e-4 : z);
+  return z;
+}
+
 /* Three tokens of a state [n, dv] against the formula in double, answers and states; the adjoint
  * against the formula, too. All sets of vectors have the same bits. */
-static void check_scan(size_t n, size_t dv, int side, int home) {
+static void check_scan(size_t n, size_t dv, int side, int home, int scale) {
   enum { T = 3, MOST = 9 * 40, AT = 12 };
   static float first[AT][(T + 1) * MOST], before[2][MOST];
   static double S[T + 1][MOST], G[MOST];
   const size_t all = n * dv, counts[AT] = { (T + 1) * all, all, all, T * dv, T * dv, T * n, T * n,
                                             T * dv, all, all, all, 2 * T * dv };
   const miras__kernels *vectors = NULL;
+  double slope;
   size_t i, j;
   int t, s, l;
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
@@ -922,6 +938,8 @@ static void check_scan(size_t n, size_t dv, int side, int home) {
     }
     for (i = 0; i < all; i++) x[1][i] = expf(x[1][i]);
     for (i = 0; i < T * dv; i++) x[3][i] = i % 7 ? fabsf(x[3][i]) : 400.0f * (float)(i % 2);
+    memset(&f, 0, sizeof f);
+    f.scale = scale, f.start = scale == MIRAS_WRITE_SCALE_START;
     f.n = n, f.dv = dv, f.rows = T, f.step = all, f.ld_dt = f.ld_u = f.ld_y = dv;
     f.ld_x = f.ld_q = n, f.s = x[0], f.a = x[1], f.b = home ? x[2] : NULL, f.dt = x[3];
     f.u = x[4], f.x = x[5], f.q = x[6], f.y = x[7];
@@ -932,10 +950,10 @@ static void check_scan(size_t n, size_t dv, int side, int home) {
         double y = 0;
         for (i = 0; i < n; i++) {
           const size_t at = i * dv + j;
-          const double b = home ? (double)x[2][at] : 0;
-          S[l + 1][at] = b + exp(-(double)x[1][at] * (double)x[3][(size_t)l * dv + j]) *
-                               (S[l][at] - b) +
-                         (double)x[5][(size_t)l * n + i] * (double)x[4][(size_t)l * dv + j];
+          const double left = (double)x[1][at] * (double)x[3][(size_t)l * dv + j];
+          const double b = home ? (double)x[2][at] : 0, z = scan_scale(scale, !l, left, &slope);
+          S[l + 1][at] = b + exp(-left) * (S[l][at] - b) +
+                         (double)x[5][(size_t)l * n + i] * z * (double)x[4][(size_t)l * dv + j];
           y += (double)x[6][(size_t)l * n + i] * S[l + 1][at];
           assert_true(fabs((double)x[0][(size_t)(l + 1) * all + at] - S[l + 1][at]) < 1e-5);
         }
@@ -954,10 +972,12 @@ static void check_scan(size_t n, size_t dv, int side, int home) {
         double da = (double)before[0][at], db = (double)before[1][at], gij = G[at];
         for (l = T; l-- > 0;) {
           const double dt = (double)x[3][(size_t)l * dv + j], a = (double)x[1][at];
-          const double w = exp(-a * dt);
+          const double w = exp(-a * dt), z = scan_scale(scale, !l, a * dt, &slope);
           gij += (double)x[6][(size_t)l * n + i] * (double)x[7][(size_t)l * dv + j];
-          assert_true(fabs((double)x[0][(size_t)(l + 1) * all + at] - gij) < 1e-4);
-          da -= a * dt * w * gij * (S[l][at] - b);
+          assert_true(fabs((double)x[0][(size_t)(l + 1) * all + at] - z * gij) < 1e-4);
+          da -= a * dt * gij *
+                (w * (S[l][at] - b) + slope * (double)x[5][(size_t)l * n + i] *
+                                        (double)x[4][(size_t)l * dv + j]);
           db += home ? (1 - w) * gij : 0;
           gij *= w;
         }
@@ -977,11 +997,120 @@ static void check_scan(size_t n, size_t dv, int side, int home) {
 static void test_scan(void **state) {
   static const size_t sizes[][2] = { { 1, 1 }, { 2, 3 }, { 9, 7 }, { 3, 8 }, { 5, 17 }, { 4, 40 } };
   size_t i;
+  int side, home, scale;
+  (void)state;
+  for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (side = 0; side < 3; side++)
+      for (home = 0; home < 2; home++)
+        for (scale = 0; scale < MIRAS_WRITE_SCALE_COUNT; scale++)
+          check_scan(sizes[i][0], sizes[i][1], side, home, scale);
+}
+
+/* The same of complex entries, [n, h] of them: the outer turn l = e^(-A dt + i a dt'). */
+static void check_turning(size_t n, size_t h, int side, int home) {
+  enum { T = 3, MOST = 9 * 40, AT = 12 };
+  static float first[AT][(T + 1) * MOST], before[3][MOST];
+  static double S[T + 1][MOST];
+  const size_t dv = 2 * h, all = n * dv;
+  const size_t counts[AT] = { (T + 1) * all, all, all, T * dv, T * dv, T * n,
+                              T * n, T * dv, all, all, all, 2 * T * dv };
+  const miras__kernels *vectors = NULL;
+  size_t i, j;
+  int t, s, l;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = kernels_of(t);
+    float *x[AT];
+    miras__scan f;
+    miras__scan_grads g;
+    if (!inside_usable(k)) continue;
+    for (s = 0; s < AT; s++) {
+      x[s] = place(s, counts[s], side);
+      draw_all(x[s], counts[s], UNIFORM, (uint64_t)s + all);
+    }
+    for (i = 0; i < all; i++)
+      if (i % dv < h) x[1][i] = expf(x[1][i]);
+      else x[1][i] *= 30;
+    for (i = 0; i < T * dv; i++)
+      if (i % dv < h) x[3][i] = fabsf(x[3][i]);
+    memset(&f, 0, sizeof f);
+    f.turning = 1;
+    f.n = n, f.dv = dv, f.rows = T, f.step = all, f.ld_dt = f.ld_u = f.ld_y = dv;
+    f.ld_x = f.ld_q = n, f.s = x[0], f.a = x[1], f.b = home ? x[2] : NULL, f.dt = x[3];
+    f.u = x[4], f.x = x[5], f.q = x[6], f.y = x[7];
+    k->scan_fwd(&f);
+    for (i = 0; i < all; i++) S[0][i] = (double)x[0][i];
+    for (l = 0; l < T; l++)
+      for (j = 0; j < h; j++) {
+        const float *dt = x[3] + (size_t)l * dv + j, *u = x[4] + (size_t)l * dv + j;
+        double y = 0, yi = 0;
+        for (i = 0; i < n; i++) {
+          const size_t at = i * dv + j, im = at + h;
+          const double w = exp(-(double)x[1][at] * (double)dt[0]);
+          const double angle = (double)x[1][im] * (double)dt[h], c = w * cos(angle);
+          const double d = w * sin(angle), b = home ? (double)x[2][at] : 0;
+          const double bi = home ? (double)x[2][im] : 0, a = S[l][at] - b, ai = S[l][im] - bi;
+          const double in = (double)x[5][(size_t)l * n + i];
+          S[l + 1][at] = b + c * a - d * ai + in * (double)u[0];
+          S[l + 1][im] = bi + d * a + c * ai + in * (double)u[h];
+          y += (double)x[6][(size_t)l * n + i] * S[l + 1][at];
+          yi += (double)x[6][(size_t)l * n + i] * S[l + 1][im];
+          assert_true(fabs((double)x[0][(size_t)(l + 1) * all + at] - S[l + 1][at]) < 2e-5);
+          assert_true(fabs((double)x[0][(size_t)(l + 1) * all + im] - S[l + 1][im]) < 2e-5);
+        }
+        assert_true(fabs((double)x[7][(size_t)l * dv + j] - y) < 5e-5);
+        assert_true(fabs((double)x[7][(size_t)l * dv + j + h] - yi) < 5e-5);
+      }
+    memcpy(before[0], x[9], all * sizeof(float));
+    memcpy(before[1], x[10], all * sizeof(float));
+    memcpy(before[2], x[8], all * sizeof(float));
+    g.ds = x[8], g.da = x[9], g.db = home ? x[10] : NULL, g.ddt = x[11], g.du = x[11] + T * dv;
+    g.dy = x[7];
+    k->scan_bwd(&f, &g);
+    for (j = 0; j < h; j++)
+      for (i = 0; i < n; i++) {
+        const size_t at = i * dv + j, im = at + h;
+        double da = (double)before[0][at], di = (double)before[0][im];
+        double db = (double)before[1][at], dbi = (double)before[1][im];
+        double gr = (double)before[2][at], gi = (double)before[2][im];
+        for (l = T; l-- > 0;) {
+          const double dt = (double)x[3][(size_t)l * dv + j];
+          const double turn = (double)x[3][(size_t)l * dv + j + h], rate = (double)x[1][at];
+          const double w = exp(-rate * dt), angle = (double)x[1][im] * turn;
+          const double a = S[l][at] - (home ? (double)x[2][at] : 0);
+          const double ai = S[l][im] - (home ? (double)x[2][im] : 0);
+          double lr, li;
+          gr += (double)x[6][(size_t)l * n + i] * (double)x[7][(size_t)l * dv + j];
+          gi += (double)x[6][(size_t)l * n + i] * (double)x[7][(size_t)l * dv + j + h];
+          lr = w * (cos(angle) * gr + sin(angle) * gi);
+          li = w * (cos(angle) * gi - sin(angle) * gr);
+          da -= rate * dt * (a * lr + ai * li);
+          di += turn * (a * li - ai * lr);
+          db += gr - lr, dbi += gi - li;
+          gr = lr, gi = li;
+        }
+        assert_true(fabs((double)x[9][at] - da) < 2e-4 && fabs((double)x[9][im] - di) < 2e-4);
+        assert_true(fabs((double)x[8][at] - gr) < 2e-4 && fabs((double)x[8][im] - gi) < 2e-4);
+        if (!home) continue;
+        assert_true(fabs((double)x[10][at] - db) < 2e-4 && fabs((double)x[10][im] - dbi) < 2e-4);
+      }
+    if (!fused(k)) continue;
+    for (s = 0; s < AT; s++) {
+      if (vectors && !same_bits(x[s], first[s], counts[s]))
+        fail_msg("turning: %s has other bits than %s", k->name, vectors->name);
+      memcpy(first[s], x[s], counts[s] * sizeof(float));
+    }
+    vectors = k;
+  }
+}
+
+static void test_turning(void **state) {
+  static const size_t sizes[][2] = { { 1, 1 }, { 2, 3 }, { 9, 7 }, { 3, 8 }, { 5, 17 } };
+  size_t i;
   int side, home;
   (void)state;
   for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (side = 0; side < 3; side++)
-      for (home = 0; home < 2; home++) check_scan(sizes[i][0], sizes[i][1], side, home);
+      for (home = 0; home < 2; home++) check_turning(sizes[i][0], sizes[i][1], side, home);
 }
 
 /* ---- memories that count entries ---- */
@@ -2070,7 +2199,7 @@ int main(void) {
     cmocka_unit_test(test_narrow_steps),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
     cmocka_unit_test(test_absorb),        cmocka_unit_test(test_scan),
-    cmocka_unit_test(test_meeting),
+    cmocka_unit_test(test_turning),       cmocka_unit_test(test_meeting),
     cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
     cmocka_unit_test(test_rotary),
