@@ -9935,10 +9935,11 @@ V_MATHS vf miras__v_left_of(vf a, vf dt) {
 }
 
 /* z of an entry that is left by w = e^-x, x = A dt, and in *by its slope by -x: -w^2/z, where z is
- * not below 1/2000, as its authors' code bounds the slope of the root by 1000, or -w. */
+ * not below 1/2000, as its authors' code bounds the slope of the root by 1000, or -w. V_MAX returns
+ * its second operand where one is NaN, which w is, too, then. */
 static vf miras__v_scale_of(const miras__scan *f, size_t t, vf x, vf w, vf *by) {
   const vf one = V_SET1(1.0f), all = f->scale == MIRAS_WRITE_SCALE_REST ? x : V_ADD(x, x);
-  vf n, z = miras__v_expm1_part(V_MAX(V_SET1(-80.0f), V_NEG(all)), &n), two = miras__pow2(n);
+  vf n, z = miras__v_expm1_part(V_MAX(V_NEG(all), V_SET1(-80.0f)), &n), two = miras__pow2(n);
   *by = V_ZERO();
   if (!f->scale || (f->start && !t)) return one;
   z = V_FNMA(z, two, V_SUB(one, two));                           /* 1 - e^-x, or 1 - e^-2x        */
