@@ -278,6 +278,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_DELTAPRODUCT,        /* two delta-rule steps per token                 Siems 2025 */
   MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
+  MIRAS_PRESET_EDA,                 /* erases where it likes, then a step of KDA         Li 2026 */
   MIRAS_PRESET_COMBA,               /* erases and reads by feedback                      Hu 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
@@ -950,6 +951,11 @@ typedef struct miras_mixer_desc {
   miras_rope rope;         /* types memory, mag: queries and keys turn before they get a length;
                               needs inner_steps 1 and keys that have the queries' shape         */
   miras_qk_map qk_map;     /* what becomes of keys and queries at last; all types                */
+  int erase_first;         /* 1: of a token's inner_steps pairs all but the last have the value 0,
+                              and values are made for the last alone: so the token erases along
+                              keys of their own, by rates of their own, which begin at 0.05 of
+                              learning_rate, before it writes (EDA); needs bias L2 and more pairs
+                              than one                                                           */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv, nor with gate_blocks                                    */
@@ -1352,9 +1358,9 @@ typedef struct miras_batch_grad {
 /* ---- presets ---- */
 
 /* Fill d with the memory of a preset for use on its own: constant gates, chunk 1, sizes left 0;
- * what it then takes and holds is told in room @05, ON ITS OWN. Two rows have two pairs per token
- * (inner_steps 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not
- * miras_memory_write. */
+ * what it then takes and holds is told in room @05, ON ITS OWN. Three rows have two pairs per token
+ * (inner_steps 2: the DeltaProducts, and EDA, whose first pair erases along its key if its value is
+ * 0), and one takes tokens with erase and replace (RWKV-7): not miras_memory_write. */
 MIRAS_API miras_result miras_memory_preset(miras_memory_desc *d, miras_preset preset);
 #ifndef MIRAS_NO_MODEL
 /* Fill d with a preset as a model of so many layers (0: yours to set): learned gates, the chunk of
@@ -2649,6 +2655,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              of memories (room @81). The presets signals and categories have outlier and
              ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
+             Pairs that erase alone (mixer.erase_first): eda.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3709,6 +3716,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(attention.bias, 11, 0, 1, 0, "type attention, attention.post_norm 0"),
   MIRAS__N(mlp.bias, 11, 0, 1, 0, "mlp.none 0, mlp.experts 0"),
   {MIRAS__AT("logit_cap", d.logit_cap), MIRAS__REAL, 11, MIRAS__SHAPE, 1e-3f, 1e6f, 0, NULL, ""},
+  MIRAS__N(mixer.erase_first, 11, 0, 1, 0, "type not rwkv"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8 q4", ""},
@@ -3863,6 +3871,8 @@ static const miras__rule miras__rules[] = {
    "a block makes gates of as many values"},
   {"unblocked, mixer.gate_blocks", "",
    "the memory's heads times value_dim must be a multiple of it"},
+  {"mixer.erase_first", "bias l2, inner_steps not 1",
+   "pairs of the value 0 erase, and the last one writes"},
   {"mixer.rope.type", "inner_steps 1", NULL},
   {"mixer.rope.type, odd", "", "key_dim must be even"},
   {"unturned_keys, mixer.rope.dim", "", "it must be even and at most key_dim"},
@@ -4665,6 +4675,7 @@ typedef struct miras__head_places {
 typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
+  size_t bare;             /* first pairs of a token whose value is 0 and not in io->v           */
   size_t chunk_pairs;      /* pairs that share an anchor: chunk * inner_steps, and 1 for chunk 1;
                               and `past` */
   size_t past, past_delta; /* pairs of tokens before the chunk that its steps know, omega - 1, and
@@ -13041,6 +13052,11 @@ static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, si
   return inner_steps - *inner_step < left ? inner_steps - *inner_step : left;
 }
 
+/* Of n pairs of a token from pair s on, how many have the value 0 that no token brings. */
+MIRAS__INLINE size_t miras__rows_bare(const miras__plan *p, size_t s, size_t n) {
+  return s >= p->bare ? 0 : p->bare - s < n ? p->bare - s : n;
+}
+
 /* to [m, wide] = rows of a gate, of one number or `wide` of them, from gates of one number or
  * `given` of them. */
 MIRAS__INLINE void miras__rows_gate(const miras__kernels *K, float *to, size_t wide,
@@ -13093,8 +13109,9 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
   size_t i, n, token, s;
   for (i = 0; i < m; i += n) {
     const float *key, *keep, *rate;
-    size_t ldk, ldv, ld_rate;
+    size_t ldk, ldv, ld_rate, bare;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
+    bare = miras__rows_bare(p, s, n);
     ldk = inner_steps == 1 ? io->ldk : dk;
     ldv = inner_steps == 1 ? io->ldv : dv;
     ld_rate = inner_steps == 1 || !io->ld_rate ? io->ld_rate : rates;
@@ -13103,7 +13120,10 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
     keep = io->keep + token * io->ld_keep;
     K->feature_rows(p->map, r->x + i * in, in, key, ldk, n, dk);
     if (in > p->features) K->fill_rows(r->x + i * in + in - 1, in, 1, n, 1);
-    if (r->v) K->copy_rows(r->v + i * dv, dv, io->v + token * io->ldv + s * dv, ldv, n, dv);
+    if (r->v && bare) K->fill(r->v + i * dv, 0, bare * dv);
+    if (r->v && bare < n)
+      K->copy_rows(r->v + (i + bare) * dv, dv,
+                   io->v + token * io->ldv + (s + bare - p->bare) * dv, ldv, n - bare, dv);
     miras__rows_gate(K, r->eta + i * p->rates, p->rates, rate, ld_rate, rates, n);
     if (inner_steps > 1) K->fill(r->alpha + i * p->decays, 1, n * p->decays);
     if (s == 0)
@@ -13182,7 +13202,8 @@ static void miras__rows_surprise(const miras__kernels *K, const miras__plan *p,
                                  float *v) {
   const float *keep = io->keep + token * io->ld_keep;
   K->feature_rows(p->map, x, 0, io->k + token * io->ldk, 0, 1, (size_t)p->d.key_dim);
-  K->copy(v, io->v + token * io->ldv, (size_t)p->d.value_dim);
+  if (p->bare) K->fill(v, 0, (size_t)p->d.value_dim);
+  else K->copy(v, io->v + token * io->ldv, (size_t)p->d.value_dim);
   if (!p->after) K->copy(xr, x, p->features);
   else if (miras__keep_width(&p->d) > 1) K->mul(xr, x, keep, p->features);
   else K->scale(xr, *keep, x, p->features);
@@ -13227,13 +13248,16 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
                     rate, p->rates, r->x + i * in, in);
   }
   for (i = 0; i < m; i += n) {
-    size_t first;
+    size_t first, bare;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
+    bare = miras__rows_bare(p, s, n);
     first = s ? 0 : inner_steps == 1 ? n : 1;          /* pairs that are the first of their token */
     if (g->k)
       K->feature_rows_bwd(p->map, g->k + token * g->ldk + s * dk, ldk, b->x + i * in, r->x + i * in,
                           in, io->k + token * io->ldk + s * dk, ldx, n, dk);
-    if (g->v) K->copy_rows(g->v + token * g->ldv + s * dv, ldv, b->v + i * dv, dv, n, dv);
+    if (g->v && bare < n)
+      K->copy_rows(g->v + token * g->ldv + (s + bare - p->bare) * dv, ldv,
+                   b->v + (i + bare) * dv, dv, n - bare, dv);
     if (g->rate)
       miras__rows_gate_bwd(K, 0, g->rate + token * g->ld_rate + s * rates, ld_rate, rates,
                            b->eta + i * p->rates, p->rates, n);
@@ -18911,8 +18935,9 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * has no polynomial features, which here are a matrix's, a window of 4 tokens whose pairs weigh
  * alike, and Muon's step when a chunk closes instead of with each token; HGRN2 without lower bounds
  * that grow with the layer; Mamba's keys, queries and times made of the layer's input instead of
- * its convolved values; linear attention with the identity as feature map
- * and no normaliser. All but HGRN2's are fields to change.
+ * its convolved values; EDA's directions of erasing made as keys are, behind a convolution, instead
+ * of a rank of 16; linear attention with the identity as feature map
+ * and no normaliser. All but HGRN2's and EDA's are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 128
  * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
@@ -19113,6 +19138,12 @@ static const miras__row miras__table[] = {
    {MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f)}},
+  {"eda", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(inner_steps, 2), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE), MIRAS__L(mixer.erase_first, 1))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
   {"comba", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
@@ -24394,7 +24425,8 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->qk_map = d->mixer.qk_map;
   if (m->qk_map == MIRAS_QK_MAP_ONES) m->idling = miras__pad(m->dk);
   else m->qk = m->qk_heads * m->dk;
-  m->values = m->inner_steps * m->value;
+  m->plan.bare = d->mixer.erase_first ? m->inner_steps - 1 : 0;
+  m->values = (m->inner_steps - m->plan.bare) * m->value;
   if (m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk) m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
@@ -24446,7 +24478,8 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
 /* Draw the initial offsets of gates, so that decays are the descriptor's constants and learning
  * rates one half; but where erasing has gates of its own, both are near 1: at one half answers are
  * values times the noise of as many gates (8 pairs, seed 1: 0.91 of them recalled instead of
- * 0.998). rate: the decay gates' second parameter, or NULL. */
+ * 0.998). A pair that erases alone begins with nearly nothing, because its key does not yet say what
+ * could go. rate: the decay gates' second parameter, or NULL. */
 static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate) {
   const miras_memory_desc *d = &m->plan.d;
   const miras__gates *g = m->gate;
@@ -24468,6 +24501,9 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
   for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
   for (h = 0; h < m->heads; h++) {
+    const size_t steps = g[MIRAS__STEP].count / m->heads;
+    miras__draw(offset + g[MIRAS__STEP].offset + h * steps, steps / m->inner_steps * m->plan.bare, 0,
+                -3, 0);
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(m, forget, &c), 0);
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
@@ -24490,7 +24526,7 @@ static void miras__query_as_key(const miras__mixer *m, size_t rows, float *q, co
 static int miras__draws_alike(const miras__program *p, int shared) {
   const miras__mixer *m = &p->mixer;
   const miras__param *at = p->param;
-  const size_t q = m->qk_heads * m->dk, k = q * m->inner_steps, v = m->value * m->inner_steps;
+  const size_t q = m->qk_heads * m->dk, k = q * m->inner_steps, v = m->values;
   const int q_taps = at[MIRAS__W_CONV_Q].rows > 0;
   return at[MIRAS__W_Q].rows == p->width && at[MIRAS__W_Q].cols == q &&
          (shared || (at[MIRAS__W_K].rows == p->width && at[MIRAS__W_K].cols == k)) &&
@@ -24518,7 +24554,7 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
   const int found = m->plan.d.inner_norm && m->qk_map == MIRAS_QK_MAP_L2 && !p->form &&
                     miras__draws_alike(p, shared);
   const size_t large =
-    (m->plan.d.bias == MIRAS_BIAS_LP ? m->heads : (m->heads + 1) / 2) * m->inner_steps * m->dv;
+    (m->plan.d.bias == MIRAS_BIAS_LP ? m->heads : (m->heads + 1) / 2) * (m->values / m->heads);
   float *w = layer->w;
   size_t i, column;
   int id;
@@ -24760,7 +24796,7 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
     m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
     m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads, keys);
   }
-  m->v = (unsigned char)miras__heads_new(p, "v", heads, heads, m->inner_steps * m->dv);
+  m->v = (unsigned char)miras__heads_new(p, "v", heads, heads, m->values / heads);
   if (of->separate_erase) {
     m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
     m->erase = (unsigned char)miras__heads_new(p, "erase", heads, heads, dk);

@@ -2557,7 +2557,15 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   ref_memory memory;
   ref_tokens x;
 
-  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  if (d->mixer.erase_first) { /* the pairs before the last of a token have the value 0 */
+    double *last = ref_mixed(m, l, "v", h, batch, T, H * dv);
+    v = (double *)ref_zeros(N * H * steps * dv);
+    for (size_t i = 0; i < N * H * dv; i++)
+      v[(i / dv * steps + steps - 1) * dv + i % dv] = last[i];
+    free(last);
+  } else {
+    v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  }
   if (d->mixer.from_values && !(ones && d->mixer.gate_blocks > 0))
     ref_inner(m, l, v, N, H * dv, ones ? 0 : K * dk, inner);
   ref_gates(m, &md, l, h, N, inner[0], v, gate);

@@ -1,5 +1,6 @@
 /* test_algebra.c: states as sums, ledgers and rewards, of every row of the table: against replays,
- * to the bit where that is promised, and against sums in double.
+ * to the bit where that is promised, and against sums in double; and rows whose paper has matrices
+ * where the table has pairs.
  *   cc -O2 tests/test_algebra.c -o test_algebra -lcmocka -lm */
 #ifndef MIRAS_TEST_LINKED /* else object.c has it */
   #define MIRAS_IMPLEMENTATION
@@ -326,7 +327,7 @@ static void ledgers_of_all_rows(void **state) {
     miras_close(l);
     miras_close(m);
   }
-  assert_int_equal(explained, 24);
+  assert_int_equal(explained, 29);
 }
 
 /* Of DeltaNet with steps of 1/2: the weight of a write is eta k.u, u = the query, drawn through the
@@ -600,12 +601,87 @@ static void refusals(void **state) {
   free(trace);
 }
 
+/* ---- rows as their papers write them ---- */
+
+/* m [DK, DK] = (I - by x x') m */
+static void reflect(double *m, double by, const float *x) {
+  double row[DK];
+  int i, j;
+  for (j = 0; j < DK; j++)
+    for (row[j] = 0, i = 0; i < DK; i++) row[j] += (double)x[i] * m[i * DK + j];
+  for (i = 0; i < DK; i++)
+    for (j = 0; j < DK; j++) m[i * DK + j] -= by * (double)x[i] * row[j];
+}
+
+/* EDA (Li et al. 2026): S_t = (I - beta k k') (I - gamma e e') diag(alpha) S_(t-1) + beta k v'. The
+ * table has it as two pairs, (e, 0) by gamma and (k, v) by beta; in chunks, calls and single tokens
+ * the answers are those of the product of matrices. */
+static void erase_then_delta(void **state) {
+  enum { T = 37 };
+  static float key[T][2][DK], value[T][2][DV], ask[T][DK], keep[T][DK], rate[T][2], y[T][DV];
+  uint64_t s = 11;
+  int round, t, i, j, k;
+  (void)state;
+  for (t = 0; t < T; t++) {
+    for (k = 0; k < 2; k++) {
+      double square = 0;
+      for (i = 0; i < DK; i++) {
+        key[t][k][i] = uniform(&s);
+        square += (double)key[t][k][i] * (double)key[t][k][i];
+      }
+      for (i = 0; i < DK; i++) key[t][k][i] /= (float)sqrt(square);
+      rate[t][k] = 0.5f + 0.5f * uniform(&s);
+    }
+    for (i = 0; i < DV; i++) value[t][0][i] = 0, value[t][1][i] = uniform(&s);
+    for (i = 0; i < DK; i++) ask[t][i] = uniform(&s), keep[t][i] = 0.9f + 0.1f * uniform(&s);
+  }
+  for (round = 0; round < 4; round++) {
+    double S[DK * DV] = {0}, off = 0;
+    miras_model_desc whole;
+    miras_memory_desc d;
+    miras_memory *m;
+    assert_int_equal(miras_model_preset(&whole, MIRAS_PRESET_EDA, 1), MIRAS_OK);
+    assert_int_equal(whole.layer[0].mixer.erase_first, 1);
+    d = whole.layer[0].memory;
+    d.heads = 1, d.key_dim = DK, d.value_dim = DV, d.chunk = round % 2 ? 16 : 1;
+    m = memory_of(&d);
+    for (t = 0; t < T; t += i) {
+      miras_memory_input x;
+      memset(&x, 0, sizeof x);
+      i = round < 2 ? T : round == 2 ? 1 : T - t < 5 ? T - t : 5;
+      x.length = i, x.key = key[t][0], x.value = value[t][0], x.query = ask[t];
+      x.keep = keep[t], x.learning_rate = rate[t];
+      assert_int_equal(miras_memory_forward(m, &x, y[t], NULL), MIRAS_OK);
+    }
+    for (t = 0; t < T; t++) {
+      double by[DK * DK] = {0}, to[DK * DV];
+      for (i = 0; i < DK; i++) by[i * DK + i] = (double)keep[t][i];
+      reflect(by, (double)rate[t][0], key[t][0]);
+      reflect(by, (double)rate[t][1], key[t][1]);
+      for (i = 0; i < DK; i++)
+        for (j = 0; j < DV; j++) {
+          to[i * DV + j] = (double)rate[t][1] * (double)key[t][1][i] * (double)value[t][1][j];
+          for (k = 0; k < DK; k++) to[i * DV + j] += by[i * DK + k] * S[k * DV + j];
+        }
+      memcpy(S, to, sizeof S);
+      for (j = 0; j < DV; j++) {
+        double says = 0;
+        for (i = 0; i < DK; i++) says += S[i * DV + j] * (double)ask[t][i];
+        off = fmax(off, fabs(says - (double)y[t][j]));
+      }
+    }
+    if (!(off < 2e-6)) fail_msg("round %d: off by %g", round, off);
+    miras_close(m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(sums_and_differences), cmocka_unit_test(sum_in_double),
     cmocka_unit_test(ledgers_of_all_rows),  cmocka_unit_test(weights_in_double),
     cmocka_unit_test(rewards_of_all_rows),  cmocka_unit_test(trace_is_momentum),
     cmocka_unit_test(reinforce),            cmocka_unit_test(workers_change_nothing),
-    cmocka_unit_test(fields_are_named),     cmocka_unit_test(refusals)};
+    cmocka_unit_test(fields_are_named),     cmocka_unit_test(refusals),
+    cmocka_unit_test(erase_then_delta)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,7 +292,13 @@ static const struct {
    "mixer.from_values=1 mixer.conv_on=none mixer.conv_size=0 mixer.out_norm=none "
    "mixer.out_gate_rank=3 "
    "mixer.qk_map=l1"},
-  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"}};
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, steps bounded from above alone", "mixer.dt_max=0.11"},
+  {MIRAS_PRESET_EDA, 4, "eda, rates per channel, narrow values, one head of keys for three",
+   ".learning_rate_gate=channel .learning_rate=0.5 .value_dim=5 .heads=3 mixer.qk_heads=1"},
+  {MIRAS_PRESET_EDA, 1, "eda, two erasures, error first, projections with biases",
+   ".inner_steps=3 .order=error-first .decay_target=initial mixer.projection_bias=1 "
+   "mixer.conv_bias=1"},
+  {MIRAS_PRESET_TITANS, 4, "titans, erases first", ".inner_steps=2 mixer.erase_first=1"}};
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 32, TYPES = 7 /* with dropout too */ };
 
@@ -1170,12 +1176,14 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
   const double most =
     d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0;
   const int gated = d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
+  const int erases = d->mixer.erase_first && (double)j < columns - columns / md->inner_steps;
   if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME)
     return md->decay_rate > 0.0f ? 0.1 : 1e-3 * pow(100.0, ((double)j + 0.5) / columns);
   if (which == REF_KEEP) /* as near to the most that a horizon allows as a logit should be */
     return fmax((double)d->mixer.keep_min,
                 fmin(1.0 - constant * pow(ratio, h), most * (1.0 - 1e-4)));
-  if (which == REF_STEP) return (double)md->learning_rate / (1.0 + exp(gated ? -2.0 : 0.0));
+  if (which == REF_STEP)
+    return (double)md->learning_rate / (1.0 + exp(gated ? -2.0 : erases ? 3.0 : 0.0));
   if (which == REF_MOMENTUM) return fmax(0.05, fmin(0.95, (double)md->momentum));
   if (which == REF_THRESHOLD) return (double)md->threshold;
   if (which == REF_VALUE_KEEP) return 63.0 / 64.0;
@@ -1326,6 +1334,7 @@ static void test_views(void **state) {
     const miras_mixer_desc *mix = &d->layer[0].mixer;
     const miras_memory_desc md = ref_resolve(&d->layer[0].memory);
     const int H = md.heads, values = H * md.value_dim;
+    const int written = mix->erase_first ? values : values * md.inner_steps;
     const int all_keys = (mix->qk_heads > 0 ? mix->qk_heads : H) * md.key_dim;
     const int keys = mix->from_values ? 0 : all_keys;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
@@ -1350,16 +1359,16 @@ static void test_views(void **state) {
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
       if (keys > 0) NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
       if (own_keys > 0 && !mix->share_qk) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
-      NEXT(NAME("v.weight"), 2, WIDTH, values * md.inner_steps, 1, 1);
+      NEXT(NAME("v.weight"), 2, WIDTH, written, 1, 1);
       if (conv_on && keys > 0) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (conv_on && own_keys > 0) NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
       if (mix->conv_on == MIRAS_CONV_ON_ALL)
-        NEXT(NAME("conv_v.weight"), 2, taps, values * md.inner_steps, 1, 0);
+        NEXT(NAME("conv_v.weight"), 2, taps, written, 1, 0);
       if (mix->conv_bias) {
         if (keys > 0) NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
         if (keys > 0) NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
         if (mix->conv_on == MIRAS_CONV_ON_ALL)
-          NEXT(NAME("conv_v.bias"), 1, values * md.inner_steps, 1, 1, 0);
+          NEXT(NAME("conv_v.bias"), 1, written, 1, 1, 0);
       }
       if (mix->from_values)
         NEXT(NAME("inner.weight"), 2, values, 2 * all_keys + (projected > 0) * mix->gate_rank, 1,
@@ -1392,7 +1401,7 @@ static void test_views(void **state) {
       if (mix->projection_bias) {
         const int low = projected > 0 ? mix->gate_rank : 0;
         const int out = mix->out_gate_rank || mix->out_gate == MIRAS_FN_NONE ? 0 : values;
-        const int own = mix->share_qk ? 0 : own_keys, all = values * md.inner_steps;
+        const int own = mix->share_qk ? 0 : own_keys, all = written;
         const int lengths[] = {keys, own, all, out, low};
         next_biases(views, count, &at, of.name, l, lengths);
       }
@@ -3101,6 +3110,12 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_PRESET_DELTAPRODUCT, 4);
   d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_CHUNK; /* and a token has two keys */
   refused(&d, "inner_steps");
+  d = describe(MIRAS_PRESET_EDA, 4);
+  d.layer[0].memory.inner_steps = 1; /* and one pair cannot both erase and write */
+  refused(&d, "inner_steps");
+  d = describe(MIRAS_PRESET_LINEAR_ATTENTION, 4);
+  d.layer[0].memory.inner_steps = 2, d.layer[0].mixer.erase_first = 1; /* and 0 erases nothing */
+  refused(&d, "bias");
   d = describe(MIRAS_PRESET_MAMBA2_MEMORY, 4);
   d.layer[0].mixer.rope.theta = 50; /* and nothing turns */
   refused(&d, "rope.theta");

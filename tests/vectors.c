@@ -255,6 +255,8 @@ static void draw_data(data *x, const miras_memory_desc *d, miras_preset kind, ui
   for (size_t i = 0; i < x->in[STEP].count &&
                      (kind == MIRAS_PRESET_MAMBA_MEMORY || kind == MIRAS_PRESET_S5_MEMORY); i++)
     tensor_set(&x->in[STEP], i, x->in[KEEP].f[i]);
+  for (size_t i = 0; i < x->in[VALUE].count && kind == MIRAS_PRESET_EDA; i++)
+    if (i / x->out % 2 == 0) tensor_set(&x->in[VALUE], i, 0.0f); /* of the pair that erases */
   draw_params(x);
   x->dy = drawn(rows * x->out, -1.0f, 1.0f);
 }

@@ -73,6 +73,18 @@ def diagonal(scale, turning=False):
     return run
 
 
+def eda(t, h):
+    """Two reflections, then the write; nothing is written along e, whose value v0 is 0."""
+    S, out, one = t["init.W1"][h], [], torch.eye(t["key"].shape[-1])
+    for n in range(len(t["key"])):
+        (e, k), (v0, v), (gamma, beta) = (t[x][n, h] for x in ("key", "value", "learning_rate"))
+        erase, write = one - gamma * torch.outer(e, e), one - beta * torch.outer(k, k)
+        S = write @ erase @ torch.diag(t["keep"][n, h]) @ S
+        S = S + beta * torch.outer(k, v) + write @ (gamma * torch.outer(e, v0))
+        out.append(t["query"][n, h] @ S)
+    return out, {"W1": S}
+
+
 def root(w, n):
     return torch.sqrt(1 - w * w)
 
@@ -207,7 +219,7 @@ if __name__ == "__main__":
                      ("lru-memory", diagonal(root, True)),
                      ("s5-memory", diagonal(lambda w, n: 1, True)),
                      ("rg-lru", diagonal(lambda w, n: root(w, n) if n else 1)),
-                     ("hgrn-memory", diagonal(lambda w, n: 1 - w)),
+                     ("hgrn-memory", diagonal(lambda w, n: 1 - w)), ("eda", eda),
                      ("ttt-linear-memory", perceptron()), ("ttt-mlp-memory", perceptron()),
                      ("titans", perceptron()), ("moneta", perceptron(l3, lq)),
                      ("yaad", perceptron(mixture)), ("memora", perceptron(l2, signed_kl, "start")),
