@@ -279,6 +279,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_GATED_DELTAPRODUCT,  /* decay, then two steps                          Siems 2025 */
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
   MIRAS_PRESET_EDA,                 /* erases where it likes, then a step of KDA         Li 2026 */
+  MIRAS_PRESET_MDN,                 /* decay, and delta-rule steps with momentum      Huang 2026 */
   MIRAS_PRESET_COMBA,               /* erases and reads by feedback                      Hu 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
@@ -2655,7 +2656,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              of memories (room @81). The presets signals and categories have outlier and
              ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
-             Pairs that erase alone (mixer.erase_first): eda.
+             Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -18936,8 +18937,10 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * alike, and Muon's step when a chunk closes instead of with each token; HGRN2 without lower bounds
  * that grow with the layer; Mamba's keys, queries and times made of the layer's input instead of
  * its convolved values; EDA's directions of erasing made as keys are, behind a convolution, instead
- * of a rank of 16; linear attention with the identity as feature map
- * and no normaliser. All but HGRN2's and EDA's are fields to change.
+ * of a rank of 16; MDN's error before the decay instead of after it, and no gate beside the rate
+ * for how much of the momentum is added (its chunk of 1 is what makes it the momentum delta rule:
+ * each gradient is at the token's own weights); linear attention with the identity as feature map
+ * and no normaliser. All but those of HGRN2, EDA and MDN are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 128
  * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
@@ -18954,7 +18957,9 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   steps        are bounded, and mostly so large that the bound rules: a write nearly stores its
  *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
  *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
- *                and is 1/4 instead of 1/2: with a half it would swing for ten writes
+ *                and is 1/4 instead of 1/2: with a half it would swing for ten writes. MDN has the
+ *                same 1/4, and a rate of 3, whose bounded step on a key of length 1 is 3/4: with
+ *                what momentum makes of it a pair comes to be stored as it is
  *                (step_bound 2 where two layers move freely; Yaad's threshold does as much, and
  *                with 1 what it has just written amid new pairs is at 0.76 of |v| instead of 0.85)
  *   inner norm   none, which would fix the size of what the memory can say
@@ -19146,6 +19151,12 @@ static const miras__row miras__table[] = {
     MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE), MIRAS__L(mixer.erase_first, 1))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
     MIRAS__R(decay_rate, 0.001f)}},
+  {"mdn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_MOMENTUM,
+   {MIRAS__R(momentum, 0.5f)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(momentum_gate, MIRAS_GATE_HEAD),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 3), MIRAS__INIT, MIRAS__R(decay_rate, 0.001f),
+    MIRAS__R(momentum, 0.25f)}},
   {"comba", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(separate_erase, 1),
@@ -24478,8 +24489,8 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
 /* Draw the initial offsets of gates, so that decays are the descriptor's constants and learning
  * rates one half; but where erasing has gates of its own, both are near 1: at one half answers are
  * values times the noise of as many gates (8 pairs, seed 1: 0.91 of them recalled instead of
- * 0.998). A pair that erases alone begins with nearly nothing, because its key does not yet say what
- * could go. rate: the decay gates' second parameter, or NULL. */
+ * 0.998). A pair that erases alone begins with nearly nothing, because its key does not yet say
+ * what could go. rate: the decay gates' second parameter, or NULL. */
 static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate) {
   const miras_memory_desc *d = &m->plan.d;
   const miras__gates *g = m->gate;
@@ -24501,9 +24512,8 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
   for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
   for (h = 0; h < m->heads; h++) {
-    const size_t steps = g[MIRAS__STEP].count / m->heads;
-    miras__draw(offset + g[MIRAS__STEP].offset + h * steps, steps / m->inner_steps * m->plan.bare, 0,
-                -3, 0);
+    const size_t steps = g[MIRAS__STEP].count / m->heads, erase = steps / m->inner_steps;
+    miras__draw(offset + g[MIRAS__STEP].offset + h * steps, erase * m->plan.bare, 0, -3, 0);
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(m, forget, &c), 0);
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);

@@ -128,7 +128,7 @@ static int is_one_of(const char *name, const char *list) {
 static void sums_and_differences(void **state) {
   static const char does[] =
     " linear-attention dfw retnet-memory lightning gla-memory mamba-memory mamba2-memory "
-    "hgrn2-memory mesa ";
+    "hgrn2-memory lru-memory s5-memory rg-lru hgrn-memory mesa ";
   int i;
   (void)state;
   fill(1);
@@ -327,7 +327,7 @@ static void ledgers_of_all_rows(void **state) {
     miras_close(l);
     miras_close(m);
   }
-  assert_int_equal(explained, 29);
+  assert_int_equal(explained, 30);
 }
 
 /* Of DeltaNet with steps of 1/2: the weight of a write is eta k.u, u = the query, drawn through the
@@ -395,7 +395,7 @@ static void rewards_of_all_rows(void **state) {
     free(trace);
     miras_close(m), miras_close(plain);
   }
-  assert_int_equal(takes, 21);
+  assert_int_equal(takes, 26);
 }
 
 /* With reward 1 a trace is momentum. */
@@ -675,6 +675,63 @@ static void erase_then_delta(void **state) {
   }
 }
 
+/* Momentum DeltaNet (Huang et al. 2026): M_t = mu M_(t-1) + eta k (p' S_(t-1) - v)', S_t = alpha
+ * S_(t-1) - beta M_t. Chunk 1 is that rule with p = k where beta is the same for all tokens: it is
+ * then a part of the rate. So it is in calls of any length. */
+static void momentum_delta(void **state) {
+  enum { T = 41 };
+  const double beta = 0.625;
+  static float key[T][DK], value[T][DV], ask[T][DK], keep[T], rate[T], mu[T], y[T][DV];
+  uint64_t s = 12;
+  int round, t, i, j;
+  (void)state;
+  for (t = 0; t < T; t++) {
+    double square = 0;
+    for (i = 0; i < DK; i++) {
+      key[t][i] = uniform(&s), ask[t][i] = uniform(&s);
+      square += (double)key[t][i] * (double)key[t][i];
+    }
+    for (i = 0; i < DK; i++) key[t][i] /= (float)sqrt(square);
+    for (i = 0; i < DV; i++) value[t][i] = uniform(&s);
+    keep[t] = 0.9f + 0.1f * uniform(&s), mu[t] = 0.5f + 0.5f * uniform(&s);
+    rate[t] = (float)beta * (0.75f + 0.5f * uniform(&s));
+  }
+  for (round = 0; round < 3; round++) {
+    double S[DK * DV] = {0}, M[DK * DV] = {0}, off = 0;
+    miras_model_desc whole;
+    miras_memory_desc d;
+    miras_memory *m;
+    assert_int_equal(miras_model_preset(&whole, MIRAS_PRESET_MDN, 1), MIRAS_OK);
+    d = whole.layer[0].memory;
+    assert_true(d.chunk <= 1);
+    d.heads = 1, d.key_dim = DK, d.value_dim = DV;
+    m = memory_of(&d);
+    for (t = 0; t < T; t += i) {
+      miras_memory_input x;
+      memset(&x, 0, sizeof x);
+      i = !round ? T : round == 1 ? 1 : T - t < 6 ? T - t : 6;
+      x.length = i, x.key = key[t], x.value = value[t], x.query = ask[t];
+      x.keep = keep + t, x.learning_rate = rate + t, x.momentum = mu + t;
+      assert_int_equal(miras_memory_forward(m, &x, y[t], NULL), MIRAS_OK);
+    }
+    for (t = 0; t < T; t++) {
+      for (j = 0; j < DV; j++) {
+        double error = -(double)value[t][j], says = 0;
+        for (i = 0; i < DK; i++) error += (double)key[t][i] * S[i * DV + j];
+        for (i = 0; i < DK; i++) {
+          double *at = M + i * DV + j;
+          *at = (double)mu[t] * *at + (double)rate[t] / beta * (double)key[t][i] * error;
+          S[i * DV + j] = (double)keep[t] * S[i * DV + j] - beta * *at;
+          says += S[i * DV + j] * (double)ask[t][i];
+        }
+        off = fmax(off, fabs(says - (double)y[t][j]));
+      }
+    }
+    if (!(off < 5e-6)) fail_msg("round %d: off by %g", round, off);
+    miras_close(m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(sums_and_differences), cmocka_unit_test(sum_in_double),
@@ -682,6 +739,6 @@ int main(void) {
     cmocka_unit_test(rewards_of_all_rows),  cmocka_unit_test(trace_is_momentum),
     cmocka_unit_test(reinforce),            cmocka_unit_test(workers_change_nothing),
     cmocka_unit_test(fields_are_named),     cmocka_unit_test(refusals),
-    cmocka_unit_test(erase_then_delta)};
+    cmocka_unit_test(erase_then_delta),     cmocka_unit_test(momentum_delta)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

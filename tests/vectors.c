@@ -164,7 +164,7 @@ static miras_memory_desc row_of(miras_preset kind) {
   d.heads = HEADS;
   d.key_dim = KEYS;
   d.value_dim = d.architecture == MIRAS_ARCH_MLP || d.turning ? KEYS : VALUES;
-  d.chunk = ref_exact(&d) ? 1 : CHUNK;
+  d.chunk = ref_exact(&d) || kind == MIRAS_PRESET_MDN ? 1 : CHUNK;
   if (d.architecture == MIRAS_ARCH_KV_CACHE) d.window = d.window > 64 ? 16 : 5;
   if (d.architecture == MIRAS_ARCH_MLP) d.learning_rate = 0.25f;
   if (d.depth > 1) d.expansion = 2;

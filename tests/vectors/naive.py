@@ -85,6 +85,18 @@ def eda(t, h):
     return out, {"W1": S}
 
 
+def mdn(t, h):
+    """M collects errors, S takes all of it (beta 1)."""
+    S, out = t["init.W1"][h], []
+    M = torch.zeros_like(S)
+    for n in range(len(t["key"])):
+        k, error = t["key"][n, h], t["key"][n, h] @ S - t["value"][n, h]
+        M = t["momentum"][n, h] * M + t["learning_rate"][n, h] * torch.outer(k, error)
+        S = t["keep"][n, h] * S - M
+        out.append(t["query"][n, h] @ S)
+    return out, {"W1": S, "momentum.W1": -M}
+
+
 def root(w, n):
     return torch.sqrt(1 - w * w)
 
@@ -219,7 +231,7 @@ if __name__ == "__main__":
                      ("lru-memory", diagonal(root, True)),
                      ("s5-memory", diagonal(lambda w, n: 1, True)),
                      ("rg-lru", diagonal(lambda w, n: root(w, n) if n else 1)),
-                     ("hgrn-memory", diagonal(lambda w, n: 1 - w)), ("eda", eda),
+                     ("hgrn-memory", diagonal(lambda w, n: 1 - w)), ("eda", eda), ("mdn", mdn),
                      ("ttt-linear-memory", perceptron()), ("ttt-mlp-memory", perceptron()),
                      ("titans", perceptron()), ("moneta", perceptron(l3, lq)),
                      ("yaad", perceptron(mixture)), ("memora", perceptron(l2, signed_kl, "start")),
