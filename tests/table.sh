@@ -434,7 +434,7 @@ job 'compiles: tests/big.c' '' \
 recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba-memory,mamba2-memory
 recall_rows=$recall_rows,hgrn2-memory,deltanet-memory,deltanet-neg-eigval,longhorn,nlms
 recall_rows=$recall_rows,gated-deltanet,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
-recall_rows=$recall_rows,gated-deltaproduct,kda-memory,comba,rwkv7-memory,mesa
+recall_rows=$recall_rows,gated-deltaproduct,kda-memory,eda,mdn,comba,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
