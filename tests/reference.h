@@ -2535,6 +2535,22 @@ REF void ref_erase(const ref_model *m, int l, const double *rate, double *k, dou
   }
 }
 
+/* Values [tokens, heads, pairs, dv] of rows h: where a token erases first they are made for the last
+ * pair, and those before it have the value 0. */
+REF double *ref_values(const ref_model *m, int l, const miras_memory_desc *md, const double *h,
+                       int batch, int T) {
+  const size_t steps = (size_t)md->inner_steps, dv = (size_t)md->value_dim, H = (size_t)md->heads;
+  const size_t all = (size_t)batch * (size_t)T * H;
+  double *last, *v;
+  if (!ref_layer_of(m, l)->mixer.erase_first)
+    return ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  last = ref_mixed(m, l, "v", h, batch, T, H * dv);
+  v = (double *)ref_zeros(all * steps * dv);
+  for (size_t i = 0; i < all * dv; i++) v[(i / dv * steps + steps - 1) * dv + i % dv] = last[i];
+  free(last);
+  return v;
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2557,15 +2573,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   ref_memory memory;
   ref_tokens x;
 
-  if (d->mixer.erase_first) { /* the pairs before the last of a token have the value 0 */
-    double *last = ref_mixed(m, l, "v", h, batch, T, H * dv);
-    v = (double *)ref_zeros(N * H * steps * dv);
-    for (size_t i = 0; i < N * H * dv; i++)
-      v[(i / dv * steps + steps - 1) * dv + i % dv] = last[i];
-    free(last);
-  } else {
-    v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  }
+  v = ref_values(m, l, &md, h, batch, T);
   if (d->mixer.from_values && !(ones && d->mixer.gate_blocks > 0))
     ref_inner(m, l, v, N, H * dv, ones ? 0 : K * dk, inner);
   ref_gates(m, &md, l, h, N, inner[0], v, gate);
