@@ -252,15 +252,15 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
  * 32, 64 or 128, up to 80, 97 or 136 KB, with errors and decays per channel 89, 115 or 168 KB, more
  * where a device has it; perceptrons of 64 up to 194 KB.
  *
- * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions of
- * memories, gates of decays, learning rates and momentum, skips, pointwise operations, and exact
- * matrix memories with a decay per head or per channel of keys, a step per head, key_dim 32, 64 or
- * 128 and value_dim a multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet,
- * GLA, HGRN2, KDA and their likes); and
- * memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and
- * momentum per head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk
- * up to 64, as far as a block's shared memory goes. It reads tokens and says the next one.
- * miras_cuda_fast_op tells what it has not. */
+ * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions, gates of
+ * decays, learning rates and momentum, skips, pointwise operations, attention over a window
+ * (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), exact matrix memories with
+ * a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and value_dim a
+ * multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA, HGRN2, KDA and
+ * their likes); and memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2,
+ * a decay, step and momentum per head or token_rates, inner_norm and inner_residual, key_dim a
+ * multiple of 16, chunk up to 64, as far as a block's shared memory goes. It reads tokens and says
+ * the next one. miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -357,6 +357,34 @@ miras_result miras_cuda_fast_memory_forward(const miras_cuda_fast_memory *x, voi
 miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
                                              const miras_cuda_fast_memory_grads *g, void *room,
                                              size_t bytes, cudaStream_t stream);
+
+/* `batch` texts of a model side by side, decoding. Products read matrices in bfloat16 once for up
+ * to eight texts; the device has 6 bytes a parameter. A text's state: its position, memories in
+ * float, what convolutions and windows of attention hold in bfloat16. A text has the same bits in
+ * any batch, whatever calls bring it. The session stays where it is. */
+typedef struct miras_cuda_fast_session {
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[7168];
+} miras_cuda_fast_session;
+/* Bytes of device memory for 1..65536 texts; 0 and a sentence in why (why_size bytes, or NULL) if
+ * the model is not run here. */
+size_t miras_cuda_fast_session_size(const miras_model *m, int batch, char *why, size_t why_size);
+/* As miras_cuda_fast_init; all texts are at their start. */
+miras_result miras_cuda_fast_session_init(miras_cuda_fast_session *s, const miras_model *m,
+                                          int batch, void *device, size_t bytes,
+                                          cudaStream_t stream);
+/* Feed every text `length` tokens, one after the other: tokens [batch, length], which must be words
+ * of the model; logits [batch, rows, vocab] floats behind the last `rows` of them, 0..length: on
+ * the device, which nothing here checks. Nothing is waited for; it may be captured in a graph. */
+miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int32_t *tokens,
+                                          int length, float *logits, int rows,
+                                          cudaStream_t stream);
+/* As if no token had come: text `text`, or -1 for all. */
+miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
+                                           cudaStream_t stream);
+/* The state of a text on the device, aligned to 256, which another text of the model may be given;
+ * NULL, and 0 in bytes, if there is no such text. */
+void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, size_t *bytes);
 #endif
 
 #ifdef __cplusplus
@@ -1956,6 +1984,13 @@ __device__ static inline void miras__get8(float x[8], const float *p) {
   x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
 }
 
+__device__ static inline void miras__put_or_add8(bf16 *p, float x[8], int adds) {
+  float v[8];
+  if (adds) miras__get8(v, p);
+  for (unsigned e = 0; adds && e < 8; e++) x[e] += v[e];
+  miras__put8(p, x);
+}
+
 __device__ static inline float miras__logistic(float x) { return 1 / (1 + expf(-x)); }
 __device__ static inline float miras__softened(float x) {   /* log(1 + exp x) */
   return x > 20 ? x : log1pf(expf(x));
@@ -2497,13 +2532,8 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast
       case MIRAS__MAP_SKIP: x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
       default: break;
     }
-  if (a.adds) miras__get8(d, a.y + row * a.ldy + c);
-  for (e = 0; a.adds && e < 8; e++) x[e] += d[e];
-  miras__put8(a.y + row * a.ldy + c, x);
-  if (!a.z) return;
-  if (a.adds_z) miras__get8(d, a.z + row * a.ldz + c);
-  for (e = 0; a.adds_z && e < 8; e++) z[e] += d[e];
-  miras__put8(a.z + row * a.ldz + c, z);
+  miras__put_or_add8(a.y + row * a.ldy + c, x, a.adds);
+  if (a.z) miras__put_or_add8(a.z + row * a.ldz + c, z, a.adds_z);
 }
 
 /* Convolution, function and length of rows of heads (room @29's conv, qk_norm): y = len(f(sum over
@@ -2516,8 +2546,10 @@ typedef struct miras__fast_conv {
   const bf16 *x, *d;
   bf16 *y;
   const float *w, *bias;
+  const unsigned char *tails;        /* NULL, or [B] taps - 1 rows before the one of each text    */
   float *inverse, length, scale;
-  unsigned ldx, ldy, ldd, items, heads, group, n, lanes, taps, tokens;
+  unsigned ldx, ldy, ldd, items, heads, group, n, lanes, taps, tokens, ld_tail;
+  size_t apart;                      /* bytes between tails                                       */
   int function, adds;
 } miras__fast_conv;
 
@@ -2532,7 +2564,13 @@ __device__ static inline void miras__fast_conv_sum(const miras__fast_conv *a, un
   }
   for (e = 0; e < 8; e++) sum[e] = 0;
   if (a->bias) miras__get8(sum, a->bias + c);
-  for (j = t + 1 < a->taps ? a->taps - 1 - t : 0; j < a->taps; j++) {
+  for (j = 0; a->tails && j < a->taps; j++) {
+    const bf16 *const tail = (const bf16 *)(const void *)(a->tails + row * a->apart);
+    miras__get8(v, j + 1 < a->taps ? tail + j * a->ld_tail + c : a->x + (size_t)row * a->ldx + c);
+    miras__get8(w, a->w + (size_t)j * cols + c);
+    for (e = 0; e < 8; e++) sum[e] += w[e] * v[e];
+  }
+  for (j = a->tails ? a->taps : t + 1 < a->taps ? a->taps - 1 - t : 0; j < a->taps; j++) {
     miras__get8(v, a->x + (size_t)(row + j + 1 - a->taps) * a->ldx + c);
     miras__get8(w, a->w + (size_t)j * cols + c);
     for (e = 0; e < 8; e++) sum[e] += w[e] * v[e];
@@ -2594,9 +2632,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_back(const __grid_constant__ miras
     }
   }
   if (!in) return;
-  if (a.adds) miras__get8(v, a.y + (size_t)row * a.ldy + c);
-  for (e = 0; a.adds && e < 8; e++) d[e] += v[e];
-  miras__put8(a.y + (size_t)row * a.ldy + c, d);
+  miras__put_or_add8(a.y + (size_t)row * a.ldy + c, d, a.adds);
 }
 
 /* dx = or += the sum over taps of dz of the rows behind, eight columns a thread. */
@@ -2613,9 +2649,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_turned(const __grid_constant__ mir
     miras__get8(w, a.w + (size_t)(a.taps - 1 - j) * cols + c);
     for (e = 0; e < 8; e++) all[e] += w[e] * v[e];
   }
-  if (a.adds) miras__get8(v, a.y + row * a.ldy + c);
-  for (e = 0; a.adds && e < 8; e++) all[e] += v[e];
-  miras__put8(a.y + row * a.ldy + c, all);
+  miras__put_or_add8(a.y + row * a.ldy + c, all, a.adds);
 }
 
 /* Gates (room @29's forms) of decays and steps: y [rows, outs] of g [rows, ld], floats; `moving`
@@ -2758,60 +2792,63 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_taken(const __grid_constant__ miras__fa
   else a.k[row * a.ldk + c] = miras__near(1 - a.keep[row * a.ld_keep + c]);
 }
 
-/* Angles of positions: cosines, then sines [tokens, turn]; and rows of heads turned by them where
- * they lie: halves together (way 1) or neighbours (2); below 0 back. Eight columns a thread, or two
- * times eight. */
+/* Angles of positions: cosines, then sines [tokens, turn]; and y = or += x, rows of heads turned by
+ * them: halves together (way 1) or neighbours (2), or back. x may be y. Eight columns a thread, or
+ * two times eight. */
+enum { MIRAS__FAST_PAIRS = 64 };
 typedef struct miras__fast_rope {
-  float *angles;
-  bf16 *x;
-  double slower;                     /* logarithm: a pair than the one before, the first by 1     */
-  unsigned tokens, turn, period, ldx, heads, n, way;
-  size_t items;
-  int back;
+  float *angles, factor;             /* of cosines and sines                                      */
+  const bf16 *x;
+  bf16 *y;
+  const unsigned char *texts;        /* NULL, or states of texts, a row each                      */
+  double by[MIRAS__FAST_PAIRS];      /* what a position turns each pair by                        */
+  unsigned tokens, turn, period, ldx, ldy, heads, n, way;
+  size_t items, apart;
+  int back, adds;
 } miras__fast_rope;
 MIRAS__FAST_GRID(256, 1) miras__run_fast_angles(const __grid_constant__ miras__fast_rope a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
   const unsigned half = a.turn / 2;
   const unsigned t = (unsigned)(item / half), i = (unsigned)(item % half);
   double turns;                      /* what is left of whole ones is exact enough for a float    */
+  uint64_t at = t;
   if (item >= a.items) return;
-  turns = (double)(a.period ? t % a.period : t) * 0.15915494309189535 *
-          exp(a.slower * (double)i);
+  if (a.texts) at = *(const uint64_t *)(const void *)(a.texts + t * a.apart);
+  turns = (double)(a.period ? at % a.period : at) * 0.15915494309189535 * a.by[i];
   turns -= rint(turns);
 #ifdef __CUDACC__
-  a.angles[(size_t)t * a.turn + i] = cospif((float)(2 * turns));
-  a.angles[(size_t)t * a.turn + half + i] = sinpif((float)(2 * turns));
+  a.angles[(size_t)t * a.turn + i] = a.factor * cospif((float)(2 * turns));
+  a.angles[(size_t)t * a.turn + half + i] = a.factor * sinpif((float)(2 * turns));
 #else
-  a.angles[(size_t)t * a.turn + i] = (float)cos(6.283185307179586 * turns);
-  a.angles[(size_t)t * a.turn + half + i] = (float)sin(6.283185307179586 * turns);
+  a.angles[(size_t)t * a.turn + i] = a.factor * (float)cos(6.283185307179586 * turns);
+  a.angles[(size_t)t * a.turn + half + i] = a.factor * (float)sin(6.283185307179586 * turns);
 #endif
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_turn(const __grid_constant__ miras__fast_rope a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  const unsigned half = a.turn / 2, eights = a.way == 1 ? half / 8 : a.turn / 8;
-  const unsigned c = (unsigned)(item % eights) * 8;
+  const unsigned half = a.turn / 2, eights = a.n / 8, c = (unsigned)(item % eights) * 8;
   const size_t at = item / eights, row = at / a.heads;
   const float *const angles = a.angles + row % a.tokens * a.turn + (a.way == 1 ? c : c / 2);
   const float sign = a.back ? -1.0f : 1.0f;
-  bf16 *const x = a.x + row * a.ldx + at % a.heads * a.n + c;
+  const bf16 *const x = a.x + row * a.ldx + at % a.heads * a.n + c;
+  bf16 *const y = a.y + row * a.ldy + at % a.heads * a.n + c;
   float u[8], v[8];
   unsigned e;
-  if (item >= a.items) return;
+  if (item >= a.items || (c < a.turn ? a.way == 1 && c >= half : x == y)) return;
   miras__get8(u, x);
-  if (a.way == 1) {
+  if (c < a.turn && a.way == 1) {
     miras__get8(v, x + half);
     for (e = 0; e < 8; e++) {
       const float cs = angles[e], sn = sign * angles[half + e], p = u[e], q = v[e];
       u[e] = p * cs - q * sn, v[e] = q * cs + p * sn;
     }
-    miras__put8(x + half, v);
-  } else {
-    for (e = 0; e < 8; e += 2) {
-      const float cs = angles[e / 2], sn = sign * angles[half + e / 2], p = u[e], q = u[e + 1];
-      u[e] = p * cs - q * sn, u[e + 1] = q * cs + p * sn;
-    }
+    miras__put_or_add8(y + half, v, a.adds);
   }
-  miras__put8(x, u);
+  for (e = 0; c < a.turn && a.way == 2 && e < 8; e += 2) {
+    const float cs = angles[e / 2], sn = sign * angles[half + e / 2], p = u[e], q = u[e + 1];
+    u[e] = p * cs - q * sn, u[e + 1] = q * cs + p * sn;
+  }
+  miras__put_or_add8(y, u, a.adds);
 }
 
 /* Dropout as the host's masks have it (@29's dropout): y = base + mask x, base NULL: zero. */
@@ -2866,7 +2903,7 @@ typedef struct miras__fast_embed {
   const bf16 *d;
   float *to;
   unsigned *next, *later;
-  unsigned rows, width, ld;
+  unsigned rows, width, ld, apart;   /* apart: of tokens                                          */
 } miras__fast_embed;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_embed(const __grid_constant__ miras__fast_embed a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
@@ -2874,7 +2911,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_embed(const __grid_constant__ miras__fa
   const size_t row = item / eights;
   float x[8];
   if (row >= a.rows) return;
-  miras__get8(x, a.table + (size_t)a.tokens[row] * a.width + c);
+  miras__get8(x, a.table + (size_t)a.tokens[row * a.apart] * a.width + c);
   miras__put8(a.x + row * a.ld + c, x);
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_links(const __grid_constant__ miras__fast_embed a) {
@@ -3126,15 +3163,16 @@ __device__ static inline float miras__left(float x) {
 #endif
 }
 
-/* Rows of a chunk, [64, COLS], on their way to shared memory, COLS + 8 apart; zeros behind them. */
-template <int COLS>
+/* Rows of a chunk, [ROWS, COLS], on their way to shared memory, COLS + 8 apart; behind them
+ * zeros. */
+template <int COLS, int ROWS = 64>
 __device__ static inline void miras__rows_bring(bf16 *to, const bf16 *from, unsigned ld,
                                                 unsigned rows) {
   enum { ACROSS = COLS / 8, STEP = 128 / ACROSS };
   unsigned r = threadIdx.x / ACROSS;
   to += r * (COLS + 8) + threadIdx.x % ACROSS * 8;
   from += (size_t)r * ld + threadIdx.x % ACROSS * 8;
-  MIRAS__ALL_OF for (int n = 0; n < 64 / STEP; n++) {
+  MIRAS__ALL_OF for (int n = 0; n < ROWS / STEP; n++) {
     miras__bring16_of(to, from, r < rows);
     r += STEP, to += STEP * (COLS + 8), from += (size_t)STEP * ld;
   }
@@ -4072,8 +4110,12 @@ typedef struct miras__fast_token {
   float *s;
   const bf16 *q, *k, *v;             /* [B, ld]                                                   */
   bf16 *y;                           /* [B, heads value]                                          */
-  const float *keep, *step;          /* [B, heads]                                                */
-  unsigned ldq, ldk, ldv, ldy, heads, group, value;
+  const float *keep, *step;          /* [B, ld] of heads; step NULL: one_step for all             */
+  const float *init;                 /* of sessions: [heads, key, value] that heads have at ...   */
+  const unsigned char *texts;        /* ... position 0 and, in turn, every so many tokens         */
+  float one_step;
+  size_t apart;                      /* floats between texts                                      */
+  unsigned ldq, ldk, ldv, ldy, ld_keep, ld_step, heads, group, value, every, grid;
   int after, delta;
 } miras__fast_token;
 template <int DK> struct miras__fast_columns {
@@ -4090,12 +4132,24 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
   const unsigned across = a.value / of::COLUMNS, i = blockIdx.x / across;
   const unsigned b = i / a.heads, h = i % a.heads, lane = threadIdx.x % of::LANES;
   const unsigned first = blockIdx.x % across * of::COLUMNS + threadIdx.x / of::LANES * of::EACH;
-  float4 *const s = (float4 *)(void *)(a.s + ((size_t)i * a.value + first) * DK) + lane;
+  float4 *const s =
+    (float4 *)(void *)(a.s + b * a.apart + ((size_t)h * a.value + first) * DK) + lane;
   const bf16 *const v = a.v + (size_t)b * a.ldv + h * a.value + first;
   float4 x[of::EACH];
   float k[4], q[4], y[of::EACH];
-  const float keep = a.keep[i], step = a.step[i];
+  const float keep = a.keep[(size_t)b * a.ld_keep + h];
+  const float step = a.step ? a.step[(size_t)b * a.ld_step + h] : a.one_step;
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) x[n] = s[n * of::LANES];
+  if (a.init) {
+    const uint64_t now = *(const uint64_t *)(const void *)(a.texts + 4 * b * a.apart);
+    const uint64_t turn = a.every ? now + (uint64_t)h * a.every / a.heads / a.grid * a.grid : 0;
+    const float *const init = a.init + ((size_t)h * DK + 4 * lane) * a.value + first;
+    if (!now || (turn >= a.every && a.every && turn % a.every == 0))
+      MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
+        x[n].x = init[n], x[n].y = init[a.value + n];
+        x[n].z = init[2 * a.value + n], x[n].w = init[3 * a.value + n];
+      }
+  }
   miras__get4(k, a.k + (size_t)b * a.ldk + h / a.group * DK + 4 * lane);
   miras__get4(q, a.q + (size_t)b * a.ldq + h / a.group * DK + 4 * lane);
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
@@ -4724,6 +4778,393 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_p2(const __grid_constant__ miras__fast_
   }
 }
 
+/* ---- A: attention ----
+ *
+ * Heads of queries over the last `window` tokens of their text, `group` of them to a head of keys
+ * and values. With s_ij = q_i . k_j / sqrt(DK), i - window < j <= i, in powers of 2:
+ *   L_i = log sum_j exp s_ij         P_ij = exp(s_ij - L_i)        y_i = sum_j P_ij v_j
+ * Back, with d the gradient of y and D_i = d_i . y_i:
+ *   E_ij = P_ij (d_i . v_j - D_i)    dv_j = sum_i P_ij d_i
+ *   dq_i = sum_j E_ij k_j / sqrt(DK)                  dk_j = sum_i E_ij q_i / sqrt(DK)
+ * A1 keeps L; A2 makes dq, and D for A3, which makes dk and dv. A block has 64 queries of a head
+ * (A1, A2), or 64 keys and all queries of the group that see them, head after head (A3). */
+typedef struct miras__fast_attention {
+  const bf16 *q, *k, *v, *d;         /* [N, ld]; d: the gradient of y                             */
+  bf16 *y, *dq, *dk, *dv;
+  float *log, *along;                /* [B heads, tokens] L and D                                 */
+  unsigned char *texts;              /* of sessions: states, `apart` bytes apart, positions first */
+  size_t apart, ring;
+  float scale;                       /* 1 / sqrt(DK)                                              */
+  unsigned ldq, ldk, ldv, ldd, ldy, ld_dq, ld_dk, ld_dv;
+  unsigned heads, group, tokens, blocks, window;
+} miras__fast_attention;
+
+template <int DK> struct miras__fast_a {
+  enum {
+    LD = DK + 8, TILE = 64 * LD, QUERIES = DK > 64 ? 32 : 64,   /* of a step of A3                */
+    BYTES1 = 2 * 5 * TILE, BYTES2 = 2 * 6 * TILE + 4 * 64,
+    BYTES3 = 2 * (2 * TILE + 4 * QUERIES * LD)
+  };
+};
+/* Rows of a head of text b from token t on are on their way. */
+template <int DK, int ROWS>
+__device__ static inline void miras__span_bring(const miras__fast_attention *a, bf16 *to,
+                                                const bf16 *from, unsigned ld, unsigned b,
+                                                unsigned head, unsigned t) {
+  miras__rows_bring<DK, ROWS>(to, from + ((size_t)b * a->tokens + t) * ld + head * DK, ld,
+                              a->tokens - t < ROWS ? a->tokens - t : ROWS);
+}
+/* And 64 keys and values that head h of queries reads. */
+template <int DK>
+__device__ static inline void miras__pairs_bring(const miras__fast_attention *a, bf16 *to,
+                                                 unsigned b, unsigned h, unsigned t) {
+  miras__span_bring<DK, 64>(a, to, a->k, a->ldk, b, h / a->group, t);
+  miras__span_bring<DK, 64>(a, to + miras__fast_a<DK>::TILE, a->v, a->ldv, b, h / a->group, t);
+  miras__bring_group();
+}
+
+/* c [16, 8 N] += A B, A [16, 16 K] being what accumulators of a product before hold, B [16 K, 8 N]
+ * in shared memory. */
+template <int K, int N>
+__device__ static inline void miras__warp_chain(float (*c)[4], float (*a)[4], const bf16 *b,
+                                                unsigned ldb) {
+  MIRAS__ALL_OF for (unsigned k = 0; k < K; k++) {
+    const bf16 *const pb = miras__right_at(b, ldb, 16 * k, 0, 0);
+    unsigned x[4], y[4];
+    MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++)
+      x[e] = miras__halves(a[2 * k + e / 2][e % 2 * 2], a[2 * k + e / 2][e % 2 * 2 + 1]);
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n += 2) {
+      miras__fast_load(y, pb + 8 * n, 1);
+      miras__fast_times(c[n], x, y[0], y[1]);
+      miras__fast_times(c[n + 1], x, y[2], y[3]);
+    }
+  }
+}
+
+/* What a block of A1 and A2 works on: queries t.. of head h of text b, by keys from `first` on. */
+typedef struct miras__fast_span {
+  unsigned b, h, t, first;
+} miras__fast_span;
+__device__ static inline miras__fast_span miras__fast_span_of(const miras__fast_attention *a) {
+  const unsigned i = blockIdx.x / a->blocks;
+  miras__fast_span at;
+  at.b = i / a->heads, at.h = i % a->heads;
+  at.t = (a->blocks - 1 - blockIdx.x % a->blocks) * 64;       /* what has most keys goes first    */
+  at.first = at.t + 1 > a->window ? (at.t + 1 - a->window) / 64 * 64 : 0;
+  return at;
+}
+
+/* Keys and values from t on, which are there now; the next ones are on their way. */
+template <int DK>
+__device__ static inline const bf16 *miras__pairs_next(const miras__fast_attention *a, bf16 *pairs,
+                                                       const miras__fast_span *at, unsigned t) {
+  enum { STAGE = 2 * miras__fast_a<DK>::TILE };
+  const unsigned step = (t - at->first) / 64;
+  miras__bring_wait<0>();
+  __syncthreads();
+  if (t < at->t) miras__pairs_bring<DK>(a, pairs + (step + 1) % 2 * STAGE, at->b, at->h, t + 64);
+  return pairs + step % 2 * STAGE;
+}
+
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_a1(const __grid_constant__ miras__fast_attention a) {
+  typedef miras__fast_a<DK> room;
+  bf16 *const q = (bf16 *)(void *)miras__fast_room, *const pairs = q + room::TILE;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  const miras__fast_span at = miras__fast_span_of(&a);
+  const float scale = a.scale * 1.44269504f;
+  float o[DK / 8][4], s[8][4], top[2] = {-3.0e38f, -3.0e38f}, sum[2] = {0, 0};
+  miras__clear<DK / 8>(o);
+  miras__span_bring<DK, 64>(&a, q, a.q, a.ldq, at.b, at.h, at.t);
+  miras__pairs_bring<DK>(&a, pairs, at.b, at.h, at.first);
+  for (unsigned t = at.first; t <= at.t; t += 64) {
+    const bf16 *const now = miras__pairs_next<DK>(&a, pairs, &at, t);
+    miras__clear<8>(s);
+    miras__warp_times<8, 0, 1>(s, q, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned back = at.t + from + 8 * h - t - 2 * (lane % 4);   /* of the first key       */
+      float most = top[h], by;
+      MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+        MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++)
+          if (back - 8 * n - e < a.window) most = fmaxf(most, scale * s[n][2 * h + e]);
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+      by = exp2f(top[h] - most), top[h] = most, sum[h] *= by;
+      MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++) o[n][2 * h] *= by, o[n][2 * h + 1] *= by;
+      MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+        MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
+          float *const x = &s[n][2 * h + e];
+          *x = back - 8 * n - e < a.window ? exp2f(scale * *x - most) : 0;
+          sum[h] += *x;
+        }
+    }
+    miras__warp_chain<4, DK / 8>(o, s, now + room::TILE, room::LD);
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const float all = miras__row_sum(sum[h]);
+    const unsigned t = at.t + from + 8 * h;
+    MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++) o[n][2 * h] /= all, o[n][2 * h + 1] /= all;
+    if (t < a.tokens && lane % 4 == 0)
+      a.log[((size_t)at.b * a.heads + at.h) * a.tokens + t] = top[h] + log2f(all);
+  }
+  miras__rows_put<DK / 8>(a.y + ((size_t)at.b * a.tokens + at.t) * a.ldy + at.h * DK, a.ldy,
+                          a.tokens - at.t, from, o);
+}
+
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_a2(const __grid_constant__ miras__fast_attention a) {
+  typedef miras__fast_a<DK> room;
+  bf16 *const q = (bf16 *)(void *)miras__fast_room, *const d = q + room::TILE;
+  bf16 *const pairs = d + room::TILE;
+  float *const along = (float *)(void *)(pairs + 4 * room::TILE);
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  const miras__fast_span at = miras__fast_span_of(&a);
+  const size_t row = (size_t)at.b * a.tokens, rows = ((size_t)at.b * a.heads + at.h) * a.tokens;
+  const float scale = a.scale * 1.44269504f;
+  float o[DK / 8][4], s[8][4], e[8][4], log[2], sum = 0;
+  miras__span_bring<DK, 64>(&a, q, a.q, a.ldq, at.b, at.h, at.t);
+  miras__span_bring<DK, 64>(&a, d, a.d, a.ldd, at.b, at.h, at.t);
+  miras__pairs_bring<DK>(&a, pairs, at.b, at.h, at.first);
+  {                                  /* D: half of a row a thread                                 */
+    const unsigned r = threadIdx.x / 2, t = at.t + r, c = at.h * DK + threadIdx.x % 2 * (DK / 2);
+    float x[8], y[8];
+    for (unsigned j = 0; t < a.tokens && j < DK / 2; j += 8) {
+      miras__get8(x, a.d + (row + t) * a.ldd + c + j);
+      miras__get8(y, a.y + (row + t) * a.ldy + c + j);
+      for (unsigned l = 0; l < 8; l++) sum += x[l] * y[l];
+    }
+    sum = miras__lanes_sum(sum, 2);
+    if (threadIdx.x % 2 == 0) along[r] = sum;
+    if (threadIdx.x % 2 == 0 && t < a.tokens) a.along[rows + t] = sum;
+  }
+  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+    const unsigned t = at.t + from + 8 * h;
+    log[h] = t < a.tokens ? a.log[rows + t] : 0;
+  }
+  miras__clear<DK / 8>(o);
+  for (unsigned t = at.first; t <= at.t; t += 64) {
+    const bf16 *const now = miras__pairs_next<DK>(&a, pairs, &at, t);
+    miras__clear<8>(s);
+    miras__clear<8>(e);
+    miras__warp_times<8, 0, 1>(s, q, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
+    miras__warp_times<8, 0, 1>(e, d, room::LD, 16 * warp, now + room::TILE, room::LD, 0, 0, DK);
+    MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+      MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) {
+        const unsigned r = from + l / 2 * 8, back = at.t + r - t - 8 * n - 2 * (lane % 4) - l % 2;
+        const float p = back < a.window ? exp2f(scale * s[n][l] - log[l / 2]) : 0;
+        s[n][l] = p * (e[n][l] - along[r]);
+      }
+    miras__warp_chain<4, DK / 8>(o, s, now, room::LD);
+  }
+  MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++)
+    MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) o[n][l] *= a.scale;
+  miras__rows_put<DK / 8>(a.dq + (row + at.t) * a.ld_dq + at.h * DK, a.ld_dq, a.tokens - at.t, from,
+                          o);
+}
+
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_a3(const __grid_constant__ miras__fast_attention a) {
+  typedef miras__fast_a<DK> room;
+  enum { N = room::QUERIES / 8, HALF = room::QUERIES * room::LD };
+  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const v = k + room::TILE;
+  bf16 *const queries = v + room::TILE;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
+  const unsigned groups = a.heads / a.group, i = blockIdx.x / a.blocks;
+  const unsigned b = i / groups, g = i % groups, t0 = blockIdx.x % a.blocks * 64;
+  const unsigned end = t0 + 63 + a.window < a.tokens ? t0 + 63 + a.window : a.tokens;
+  const unsigned each = (end - t0 + room::QUERIES - 1) / room::QUERIES, steps = each * a.group;
+  const size_t row = (size_t)b * a.tokens + t0;
+  const float scale = a.scale * 1.44269504f;
+  float dk[DK / 8][4], dv[DK / 8][4], s[N][4], e[N][4];
+  miras__clear<DK / 8>(dk);
+  miras__clear<DK / 8>(dv);
+  miras__pairs_bring<DK>(&a, k, b, g * a.group, t0);
+  for (unsigned step = 0; step <= steps; step++) {
+    const unsigned h = g * a.group + step / each, t = t0 + step % each * room::QUERIES;
+    const unsigned before = step ? step - 1 : 0;
+    const bf16 *const now = queries + before % 2 * 2 * HALF;
+    miras__bring_wait<0>();
+    __syncthreads();
+    if (step < steps) {
+      bf16 *const to = queries + step % 2 * 2 * HALF;
+      miras__span_bring<DK, room::QUERIES>(&a, to, a.q, a.ldq, b, h, t);
+      miras__span_bring<DK, room::QUERIES>(&a, to + HALF, a.d, a.ldd, b, h, t);
+      miras__bring_group();
+    }
+    if (!step) continue;
+    {                                /* with the queries of the step before                       */
+      const unsigned u = t0 + before % each * room::QUERIES;
+      const size_t rows = ((size_t)b * a.heads + g * a.group + before / each) * a.tokens;
+      miras__clear<N>(s);
+      miras__clear<N>(e);
+      miras__warp_times<N, 0, 1>(s, k, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
+      miras__warp_times<N, 0, 1>(e, v, room::LD, 16 * warp, now + HALF, room::LD, 0, 0, DK);
+      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+        MIRAS__ALL_OF for (unsigned x = 0; x < 2; x++) {
+          const unsigned r = u + 8 * n + 2 * (lane % 4) + x, in = r < a.tokens;
+          const float log = in ? a.log[rows + r] : 0, along = in ? a.along[rows + r] : 0;
+          MIRAS__ALL_OF for (unsigned l = x; l < 4; l += 2) {
+            const unsigned back = r - t0 - from - l / 2 * 8;
+            s[n][l] = in && back < a.window ? exp2f(scale * s[n][l] - log) : 0;
+            e[n][l] = s[n][l] * (e[n][l] - along);
+          }
+        }
+      miras__warp_chain<N / 2, DK / 8>(dv, s, now + HALF, room::LD);
+      miras__warp_chain<N / 2, DK / 8>(dk, e, now, room::LD);
+    }
+  }
+  MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++)
+    MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) dk[n][l] *= a.scale;
+  miras__rows_put<DK / 8>(a.dk + row * a.ld_dk + g * DK, a.ld_dk, a.tokens - t0, from, dk);
+  miras__rows_put<DK / 8>(a.dv + row * a.ld_dv + g * DK, a.ld_dv, a.tokens - t0, from, dv);
+}
+
+/* ---- S: sessions, one token of each text ---- */
+
+/* Of 2 N sums, of this lane and the one `d` away, each goes on with N. */
+template <int N> __device__ static inline void miras__lanes_share(float *c, unsigned d) {
+  const unsigned upper = threadIdx.x & d;
+  MIRAS__ALL_OF for (unsigned i = 0; i < N; i++) {
+    const float other = upper ? c[i] : c[i + N];
+    c[i] = (upper ? c[i + N] : c[i]) + __shfl_xor_sync(0xffffffffu, other, d);
+  }
+}
+
+/* C [m, n] = A B as in G, of few rows: a block has R of them and 32 columns. A thread goes through
+ * its part of the depth, 16 bytes of B at a time; B turned: a warp has four of B's rows. The order
+ * of a sum, and what is rounded in it, does not depend on R or m. */
+template <int R, int B_TURNED>
+MIRAS__FAST_GRID(256, 1)
+miras__run_fast_product_rows(const __grid_constant__ miras__fast_product x) {
+  float *const room = (float *)(void *)miras__fast_room;
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32;
+  const unsigned i0 = blockIdx.x / x.across * R, j0 = blockIdx.x % x.across * 32;
+  const unsigned col = j0 + t % 32, row = i0 + t / 32;
+  float c[8 * R], w[8], sum = 0;
+  MIRAS__ALL_OF for (unsigned r = 0; r < 8 * R; r++) c[r] = 0;
+  if (B_TURNED) {
+    for (unsigned k = 8 * lane; k < x.k; k += 256) {
+      float b[4][8];
+      MIRAS__ALL_OF for (unsigned o = 0; o < 4; o++) {
+        const unsigned j = j0 + 4 * warp + o < x.n ? j0 + 4 * warp + o : x.n - 1;
+        miras__get8(b[o], x.b + (size_t)j * x.ldb + k);
+      }
+      MIRAS__ALL_OF for (unsigned r = 0; r < R; r++) {
+        miras__get8(w, x.a + (size_t)(i0 + r < x.m ? i0 + r : x.m - 1) * x.lda + k);
+        MIRAS__ALL_OF for (unsigned e = 0; e < 32; e++)
+          c[8 * r + e / 8] = fmaf(w[e % 8], b[e / 8][e % 8], c[8 * r + e / 8]);
+      }
+    }
+    MIRAS__ALL_OF for (unsigned r = 0; r < R; r++)
+      MIRAS__ALL_OF for (unsigned o = 0; o < 4; o++) {
+        c[8 * r + o] = miras__lanes_sum(c[8 * r + o], 32);
+        if (!lane) room[r * 32 + 4 * warp + o] = c[8 * r + o];
+      }
+  } else {
+    const unsigned j = j0 + t % 4 * 8;
+    for (unsigned k = t / 4 * 4; k < x.k && j < x.n; k += 256) {
+      uint2 a[R];
+      MIRAS__ALL_OF for (unsigned r = 0; r < R; r++)
+        a[r] = *(const uint2 *)(const void *)(x.a + (size_t)(i0 + r < x.m ? i0 + r : x.m - 1) *
+                                                      x.lda + k);
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+        miras__get8(w, x.b + (size_t)(k + e < x.k ? k + e : k) * x.ldb + j);
+        MIRAS__ALL_OF for (unsigned r = 0; r < R; r++) {
+          const unsigned two = e < 2 ? a[r].x : a[r].y;
+          const float v = k + e >= x.k ? 0 : e & 1 ? miras__of_high(two) : miras__of_low(two);
+          MIRAS__ALL_OF for (unsigned l = 0; l < 8; l++)
+            c[8 * r + l] = fmaf(v, w[l], c[8 * r + l]);
+        }
+      }
+    }
+    miras__lanes_share<4 * R>(c, 4);
+    miras__lanes_share<2 * R>(c, 8);
+    miras__lanes_share<R>(c, 16);
+    MIRAS__ALL_OF for (unsigned i = 0; i < R; i++) {
+      const unsigned at = R * (lane / 4 % 2 * 4 + lane / 8 % 2 * 2 + lane / 16) + i;
+      room[(warp * R + at / 8) * 32 + lane % 4 * 8 + at % 8] = c[i];
+    }
+  }
+  __syncthreads();
+  if (t >= 32 * R || row >= x.m || col >= x.n) return;
+  for (unsigned p = 0; p < (B_TURNED ? 1 : 8); p++) sum += room[p * R * 32 + t];
+  if (x.bias) sum += miras__wide(x.bias[col]);
+  if (x.base) sum += miras__wide(x.base[(size_t)row * x.ldc + col]);
+  if (x.wide) x.wide[(size_t)row * x.ldc + col] = sum;
+  else x.c[(size_t)row * x.ldc + col] = miras__near(sum);
+}
+
+/* Attention of one token of each text, with the keys and values of its window, [groups, 2, window,
+ * DK] from `ring` on, that of token t in row t % window: which the new one's become. A block has a
+ * head of queries, DK / 8 lanes a pair. */
+template <int DK>
+MIRAS__FAST_GRID(128, 4) miras__run_fast_recall(const __grid_constant__ miras__fast_attention a) {
+  enum { LANES = DK / 8, PAIRS = 128 / LANES, LD = DK + 2 };
+  float *const room = (float *)(void *)miras__fast_room;
+  const unsigned b = blockIdx.x / a.heads, h = blockIdx.x % a.heads, t = threadIdx.x;
+  const unsigned lane = t % LANES, of = t / LANES;
+  unsigned char *const text = a.texts + b * a.apart;
+  const uint64_t position = *(const uint64_t *)(const void *)text;
+  const unsigned slot = (unsigned)(position % a.window);
+  const unsigned n = position < a.window ? (unsigned)position : a.window;
+  bf16 *const ring = (bf16 *)(void *)(text + a.ring) + (size_t)(h / a.group) * 2 * a.window * DK;
+  const bf16 *const k = a.k + (size_t)b * a.ldk + h / a.group * DK + 8 * lane;
+  const bf16 *const v = a.v + (size_t)b * a.ldv + h / a.group * DK + 8 * lane;
+  float q[8], x[8], o[8], top = -3.0e38f, sum = 0;
+  miras__get8(q, a.q + (size_t)b * a.ldq + h * DK + 8 * lane);
+  for (unsigned e = 0; e < 8; e++) q[e] *= a.scale, o[e] = 0;
+  for (unsigned first = 0; first <= n; first += PAIRS) {        /* the new pair is the last one   */
+    const unsigned j = first + of, in = j <= n && (j == n || j != slot);
+    const bf16 *const from = ring + (size_t)j * DK + 8 * lane;
+    float s = 0, most, by;
+    if (in) miras__get8(x, j == n ? k : from);
+    for (unsigned e = 0; in && e < 8; e++) s += q[e] * x[e];
+    s = miras__lanes_sum(s, LANES);
+    if (!in) continue;
+    miras__get8(x, j == n ? v : from + (size_t)a.window * DK);
+    most = fmaxf(top, s), by = expf(top - most), s = expf(s - most);
+    top = most, sum = sum * by + s;
+    for (unsigned e = 0; e < 8; e++) o[e] = o[e] * by + s * x[e];
+  }
+  for (unsigned e = 0; e < 8; e++) room[of * LD + 8 * lane + e] = o[e];
+  if (!lane) room[of * LD + DK] = top, room[of * LD + DK + 1] = sum;
+  if (h % a.group == 0 && t < LANES) {               /* nobody reads that row */
+    bf16 *const to = ring + (size_t)slot * DK + 8 * lane;
+    *(uint4 *)(void *)to = *(const uint4 *)(const void *)k;
+    *(uint4 *)(void *)(to + (size_t)a.window * DK) = *(const uint4 *)(const void *)v;
+  }
+  __syncthreads();
+  if (t >= DK) return;
+  for (unsigned i = sum = 0; i < PAIRS; i++) top = i ? fmaxf(top, room[i * LD + DK]) : room[DK];
+  o[0] = 0;
+  for (unsigned i = 0; i < PAIRS; i++) {
+    const float by = expf(room[i * LD + DK] - top);
+    sum += by * room[i * LD + DK + 1], o[0] += by * room[i * LD + t];
+  }
+  a.y[(size_t)b * a.ldy + h * DK + t] = miras__near(o[0] / sum);
+}
+
+/* What a step leaves in states: rows [back, cols] of tails move on by the row of x; or, without it,
+ * positions are one more. */
+typedef struct miras__fast_moved {
+  unsigned char *texts;
+  size_t apart, items;               /* items: of a text                                          */
+  const bf16 *x;
+  unsigned ldx, back, batch;
+} miras__fast_moved;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_moved(const __grid_constant__ miras__fast_moved a) {
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
+  const size_t text = item / a.items, i = item % a.items;
+  unsigned char *const to = a.texts + text * a.apart;
+  uint4 *const tail = (uint4 *)(void *)to + i;
+  if (text >= a.batch) return;
+  if (!a.x) ++*(uint64_t *)(void *)to;
+  else {
+    for (unsigned r = 0; r + 1 < a.back; r++) tail[r * a.items] = tail[(r + 1) * a.items];
+    tail[(a.back - 1) * a.items] = *(const uint4 *)(const void *)(a.x + text * a.ldx + 8 * i);
+  }
+}
+
 } }
 
 /* ======== the fast tier: the host's side ========
@@ -4857,10 +5298,18 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
         return "its function is softmax";
       return NULL;
     case MIRAS__OP_TURN:
-      if (p->mixer.rope.turn % 16) return "what turns is not a multiple of 16 numbers";
       return y->dim % 8 ? "heads are not a multiple of 8 wide" : NULL;
+    case MIRAS__OP_ROTATE:
+      return o->cols % 8 || o->in_at[0] % 8 ? "heads are not a multiple of 8 wide" : NULL;
     case MIRAS__OP_ANGLES:
-      return o->function ? "it is part of attention" : NULL;
+      return y->dim % 16 || y->dim > 2 * miras_fast::MIRAS__FAST_PAIRS
+               ? "what turns is not a multiple of 16 numbers up to 128" : NULL;
+    case MIRAS__OP_ATTEND:
+      if (o->segment) return "it goes segment by segment";
+      if (o->in[3]) return "attention.persistent is not 0";
+      if (o->cols != 32 && o->cols != 64 && o->cols != 128)
+        return "attention.head_dim is not 32, 64 or 128";
+      return o->in_at[2] % 8 ? "its columns do not begin at a multiple of 8" : NULL;
     case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM: case MIRAS__OP_GATE:
     case MIRAS__OP_RELU2: case MIRAS__OP_COPY: case MIRAS__OP_SCALE: case MIRAS__OP_SQUASH:
     case MIRAS__OP_MULTIPLY: case MIRAS__OP_BRANCH: case MIRAS__OP_READ: case MIRAS__OP_JOIN:
@@ -4899,8 +5348,10 @@ typedef struct miras__fast {
   char *base;
   size_t bytes, rows, ld_v;
   cudaStream_t stream;
-  int failed, batch, length, taped;
+  int failed, batch, length, taped, sits;    /* sits: a session                                   */
   uint64_t calls, call;
+  unsigned char *texts;              /* of a session: states, `apart` bytes apart, and where ...  */
+  size_t apart, now_at;              /* ... in them those of the layer at hand begin              */
   float *params, *grads, *moment1, *moment2;
   miras_fast::miras__fast_now *now;
   miras_fast::miras__fast_tensor *tensors;
@@ -4953,6 +5404,11 @@ static size_t miras__fast_array_at(const miras__program *p, int i, int grad, siz
   int j;
   for (j = 1; j < i; j++) at += miras__fast_array_bytes(p, j, grad, rows);
   return at;
+}
+
+/* And behind them what attention keeps: of each of its rows a float. */
+static size_t miras__fast_logs_bytes(const miras__program *p, size_t rows) {
+  return (rows * p->attending.heads * 4 + 255) / 256 * 256;
 }
 
 /* The matrix of an operation, a row more for biases: columns of all its parameters. */
@@ -5046,6 +5502,7 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
   const miras__mixer *m = &p->mixer;
   int id;
   miras__fast_more(&most->columns, cols);
+  if (f->sits) return;
   if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
     for (id = o->param; id; id = p->param[id].next) {
       const miras__param *w = &p->param[id];
@@ -5056,6 +5513,7 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
                    (n + 63) / 64 * (cols + 8) * (o->what == MIRAS__OP_CONV ? 9 : 2));
   if (o->what == MIRAS__OP_HEAD_NORM || o->what == MIRAS__OP_RMS)
     miras__fast_more(&most->stats, n * o->heads);
+  if (o->what == MIRAS__OP_ATTEND) miras__fast_more(&most->stats, n * p->attending.heads);
   if (o->what != MIRAS__OP_MEMORY) return;
   if (p->mixer.plan.engine == MIRAS__RUN_FROZEN) {
     miras_fast::miras__fast_perceptron x;
@@ -5069,15 +5527,31 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
                           m->dv, m->plan.per_feature);
 }
 
+/* What an operation has in a text's state, and operations before `end`; the position is first. */
+enum { MIRAS__TEXT_AT = 16 };
+static size_t miras__fast_state_bytes(const miras__program *p, const miras__op *o) {
+  const miras__attending *s = &p->attending;
+  if (o->what == MIRAS__OP_MEMORY) return p->mixer.heads * p->mixer.dk * p->mixer.dv * 4;
+  if (o->what == MIRAS__OP_ATTEND) return s->groups * s->window * s->dk * 4;
+  return o->what == MIRAS__OP_TAIL
+           ? ((size_t)p->tail[o->part].back * p->tail[o->part].cols * 2 + 15) / 16 * 16 : 0;
+}
+static size_t miras__fast_state_at(const miras__program *p, const miras__op *end) {
+  size_t at = 0;
+  const miras__op *o;
+  for (o = p->op; o < end; o++) at += miras__fast_state_bytes(p, o);
+  return at;
+}
+
 /* Parameters, moments, and what steps work in. */
 static void miras__fast_lay_params(miras__fast *f) {
   const miras_model *m = f->m;
-  const size_t piece = miras_fast::MIRAS__ADAM_PIECE;
+  const size_t piece = miras_fast::MIRAS__ADAM_PIECE, moved = f->sits ? 0 : m->param_count * 4;
   int i;
   f->params = (float *)miras__fast_take(f, m->param_count * 4);
-  f->grads = (float *)miras__fast_take(f, m->param_count * 4);
-  f->moment1 = (float *)miras__fast_take(f, m->param_count * 4);
-  f->moment2 = (float *)miras__fast_take(f, m->param_count * 4);
+  f->grads = (float *)miras__fast_take(f, moved);
+  f->moment1 = (float *)miras__fast_take(f, moved);
+  f->moment2 = (float *)miras__fast_take(f, moved);
   f->now = (miras_fast::miras__fast_now *)miras__fast_take(f, sizeof *f->now);
   f->tensor_count = (unsigned)m->view_count;
   f->tensors = (miras_fast::miras__fast_tensor *)miras__fast_take(
@@ -5090,21 +5564,24 @@ static void miras__fast_lay_params(miras__fast *f) {
 static void miras__fast_layout(miras__fast *f) {
   const miras_model *m = f->m;
   const size_t n = f->rows, width = miras__up8(m->width);
-  size_t values = 0, weights = 0, constants = 0, l;
+  size_t values = 0, weights = 0, constants = 0, l, size;
   miras__fast_needs most;
   int i;
   memset(&most, 0, sizeof most);
   most.stats = n, most.columns = m->outs;
-  f->bytes = 0;
+  f->bytes = 0, f->apart = MIRAS__TEXT_AT;
   f->ld_v = miras__up8(m->outs);
   miras__fast_lay_params(f);
   miras__fast_more(&most.sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
   miras__fast_more(&most.sums, (n + 63) / 64 * (2 * width > f->ld_v ? 2 * width : f->ld_v));
   for (l = 0; l < (size_t)m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
-    f->layer_values[l] = values, f->layer_weights[l] = weights, f->layer_constants[l] = constants;
-    values += miras__fast_array_at(p, p->arrays, 0, n);
-    miras__fast_more(&most.grads, miras__fast_array_at(p, p->arrays, 1, n));
+    f->layer_values[l] = f->sits ? 0 : values;
+    f->layer_weights[l] = weights, f->layer_constants[l] = constants;
+    size = miras__fast_array_at(p, p->arrays, 0, n) + miras__fast_logs_bytes(p, n);
+    if (f->sits) miras__fast_more(&values, size);
+    else values += size, miras__fast_more(&most.grads, miras__fast_array_at(p, p->arrays, 1, n));
+    if (f->sits) f->apart += miras__fast_state_at(p, p->op + p->ops);
     weights += miras__fast_matrix_at(p, p->op + p->ops);
     constants += miras__fast_constants(p);
     for (i = 0; i < p->ops; i++) miras__fast_op_needs(f, p, &p->op[i], &most);
@@ -5133,6 +5610,8 @@ static void miras__fast_layout(miras__fast *f) {
   f->row_weights = miras__fast_take4(f, n);
   miras__fast_lay_chunks(f, &most.chunks);
   f->perceptrons = (float *)miras__fast_take(f, most.perceptrons);
+  f->apart = (f->apart + 255) / 256 * 256;
+  f->texts = (unsigned char *)miras__fast_take(f, f->sits ? n * f->apart : 0);
 }
 
 /* Can it train the model? A sentence if not. */
@@ -5165,23 +5644,27 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
                       (unsigned)m->width), 0;
   for (l = 0; l < m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
-    const int reset = p->mixer.heads ? p->mixer.plan.d.reset_every : 0;
+    const miras_memory_desc *of = &p->mixer.plan.d;
+    const int reset = p->mixer.heads ? of->reset_every : 0;
+    const int grid = reset ? miras__reset_grid(of) : 1;
+    int most = reset;                /* tokens before the last head, the first to, begins anew    */
+    if (reset) most -= (int)((int64_t)(of->heads - 1) * reset / of->heads) / grid * grid;
     for (i = 0; i < p->ops; i++) {
       char text[160];
       if (miras_cuda_fast_op(m, l, i, text, sizeof text)) continue;
       return miras__say(why, n, "layer %d, operation %s", l, text), 0;
     }
-    if (reset && check.desc.context > reset)
-      return miras__say(why, n,
-                        "context is %d; in the fast tier it is up to memory.reset_every, %d",
-                        check.desc.context, reset), 0;
+    if (reset && check.desc.context > most)
+      return miras__say(why, n, "context is %d; in the fast tier it is up to %d, where a head "
+                                "begins anew (memory.reset_every)", check.desc.context, most), 0;
   }
   return 1;
 }
 
-static void miras__fast_begin(miras__fast *f, const miras_model *m, const miras_trainer_desc *d) {
+static void miras__fast_begin(miras__fast *f, const miras_model *m, const miras_trainer_desc *d,
+                              int sits) {
   memset((void *)f, 0, sizeof *f);
-  f->m = m;
+  f->m = m, f->sits = sits;
   f->d = *d;
   if (!f->d.batch) f->d.batch = 1;
   f->rows = (size_t)f->d.batch * (size_t)f->d.context;
@@ -5192,7 +5675,7 @@ size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, c
                             size_t why_size) {
   miras__fast f;
   if (!miras__fast_takes(m, d, why, why_size)) return 0;
-  miras__fast_begin(&f, m, d);
+  miras__fast_begin(&f, m, d, 0);
   return f.bytes;
 }
 
@@ -5287,6 +5770,18 @@ static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_p
 #ifdef MIRAS_CUDA_CUBLASLT
   if (f->failed || miras__fast_library(f, x, ta, tb)) return;
 #endif
+  if (f->sits) {
+    miras_fast::miras__fast_product few = *x;
+    const size_t each = x->m > 1 ? 8 : 1;
+    few.across = (x->n + 31) / 32;
+    miras__fast_launch(f,
+                       each == 1 ? tb ? miras_fast::miras__run_fast_product_rows<1, 1>
+                                      : miras_fast::miras__run_fast_product_rows<1, 0>
+                                 : tb ? miras_fast::miras__run_fast_product_rows<8, 1>
+                                      : miras_fast::miras__run_fast_product_rows<8, 0>,
+                       (x->m + each - 1) / each * few.across, 256, each * 1024, few);
+    return;
+  }
   miras__fast_launch(f,
                      ta ? miras_fast::miras__run_fast_product<1, 0>
                         : tb ? miras_fast::miras__run_fast_product<0, 1>
@@ -5693,6 +6188,14 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   x.function = o->function;
   if (w->rows) x.taps = w->rows, x.w = miras__fast_param(a, o->param);
   if (w->rows && w->bias && p->param[w->bias].rows) x.bias = miras__fast_param(a, w->bias);
+  if (a->f->sits && x.taps > 1) {
+    const miras__tail *tail = &p->tail[o->part];
+    const miras__op *keeps = p->op;
+    while (keeps->what != MIRAS__OP_TAIL || keeps->part != o->part) keeps++;
+    x.tails = a->f->texts + a->f->now_at + miras__fast_state_at(p, keeps);
+    x.tails += (o->in_at[0] - tail->at) * 2;
+    x.apart = a->f->apart, x.ld_tail = tail->cols;
+  }
   if (!back) {
     if (length) miras__fast_with_length(a, length, &x);
     x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
@@ -5739,29 +6242,82 @@ static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o
 }
 
 static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
-  const miras__rope *r = &a->p->mixer.rope;
+  const miras__rope *r = o->function ? &a->p->attending.rope : &a->p->mixer.rope;
   miras_fast::miras__fast_rope x;
-  double by;                         /* what a position turns the second pair by                  */
   memset((void *)&x, 0, sizeof x);
-  x.angles = miras__fast_floats(a, o->out);
-  memcpy(&by, r->turns + MIRAS__TILE * r->turn + sizeof by / sizeof(float), sizeof by);
-  x.slower = log(by);
+  x.angles = miras__fast_floats(a, o->out), x.factor = r->turns[0];
+  memcpy(x.by, r->turns + MIRAS__TILE * r->turn, r->turn / 2 * sizeof(double));
   x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
   x.items = (size_t)a->f->length * r->turn / 2;
+  x.texts = a->f->sits ? a->f->texts : NULL, x.apart = a->f->apart;
   miras__fast_rows(a->f, miras_fast::miras__run_fast_angles, x.items, x);
 }
+/* TURN, where the rows lie, and ROTATE. */
 static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int back) {
-  const miras__rope *r = &a->p->mixer.rope;
-  const miras__array *y = &a->p->array[o->out];
+  const int rotates = o->what == MIRAS__OP_ROTATE, angles = rotates ? o->in[1] : o->in[0];
+  const int from = rotates ? o->in[0] : o->out, to = o->out;
+  const size_t at = rotates ? o->in_at[0] : 0;
+  const miras__rope *r = rotates ? &a->p->attending.rope : &a->p->mixer.rope;
+  const miras__array *y = &a->p->array[to];
   miras_fast::miras__fast_rope x;
   memset((void *)&x, 0, sizeof x);
-  x.angles = miras__fast_floats(a, o->in[0]);
-  x.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->out, 0);
-  x.ldx = back ? miras__fast_ldd(a, o->out) : miras__fast_ldx(a, o->out);
-  x.heads = back ? y->grad_heads : y->heads, x.n = y->dim, x.back = back;
-  x.turn = (unsigned)r->turn, x.way = (unsigned)r->way, x.tokens = (unsigned)a->f->length;
-  x.items = a->rows * x.heads * (r->way == 1 ? r->turn / 16 : r->turn / 8);
+  if (angles) x.angles = miras__fast_floats(a, angles), x.turn = (unsigned)r->turn;
+  x.x = back ? miras__fast_d(a, to, 0) : miras__fast_x(a, from, at);
+  x.ldx = back ? miras__fast_ldd(a, to) : miras__fast_ldx(a, from);
+  x.y = back ? miras__fast_d(a, from, at) : miras__fast_x(a, to, 0);
+  x.ldy = back ? miras__fast_ldd(a, from) : miras__fast_ldx(a, to);
+  x.heads = rotates ? o->heads : back ? y->grad_heads : y->heads;
+  x.n = rotates ? o->cols : y->dim;
+  x.way = (unsigned)r->way, x.tokens = (unsigned)a->f->length;
+  x.back = back, x.adds = back && from != to && (o->adds & 1);
+  x.items = a->rows * x.heads * (x.n / 8);
   miras__fast_rows(a->f, miras_fast::miras__run_fast_turn, x.items, x);
+}
+
+/* ---- attention ---- */
+
+template <int DK>
+static void miras__fast_attend_by(miras__fast *f, const miras_fast::miras__fast_attention &x,
+                                  size_t texts, int back) {
+  typedef miras_fast::miras__fast_a<DK> room;
+  const size_t tasks = texts * x.heads * x.blocks;
+  if (f->sits) {
+    miras__fast_launch(f, miras_fast::miras__run_fast_recall<DK>, f->rows * x.heads, 128,
+                       (size_t)(1024 / DK) * (DK + 2) * 4, x);
+    return;
+  }
+  if (!back) {
+    miras__fast_launch(f, miras_fast::miras__run_fast_a1<DK>, tasks, 128, room::BYTES1, x);
+    return;
+  }
+  miras__fast_launch(f, miras_fast::miras__run_fast_a2<DK>, tasks, 128, room::BYTES2, x);
+  miras__fast_launch(f, miras_fast::miras__run_fast_a3<DK>, tasks / x.group, 128, room::BYTES3, x);
+}
+static void miras__fast_attend(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__attending *s = &a->p->attending;
+  const size_t texts = (size_t)a->f->batch;
+  miras_fast::miras__fast_attention x;
+  memset((void *)&x, 0, sizeof x);
+  x.q = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldq = miras__fast_ldx(a, o->in[0]);
+  x.k = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldk = miras__fast_ldx(a, o->in[1]);
+  x.v = miras__fast_x(a, o->in[2], o->in_at[2]), x.ldv = miras__fast_ldx(a, o->in[2]);
+  x.y = miras__fast_x(a, o->out, 0), x.ldy = miras__fast_ldx(a, o->out);
+  x.log = miras__fast_floats(a, a->p->arrays);
+  x.along = a->f->stats;
+  x.scale = 1 / sqrtf((float)s->dk);
+  x.heads = (unsigned)s->heads, x.group = (unsigned)s->group, x.window = (unsigned)s->window;
+  x.tokens = (unsigned)a->f->length, x.blocks = (x.tokens + 63) / 64;
+  x.texts = a->f->texts, x.apart = a->f->apart;
+  x.ring = a->f->now_at + miras__fast_state_at(a->p, o);
+  if (back) {
+    x.d = miras__fast_d(a, o->out, 0), x.ldd = miras__fast_ldd(a, o->out);
+    x.dq = miras__fast_d(a, o->in[0], o->in_at[0]), x.ld_dq = miras__fast_ldd(a, o->in[0]);
+    x.dk = miras__fast_d(a, o->in[1], o->in_at[1]), x.ld_dk = miras__fast_ldd(a, o->in[1]);
+    x.dv = miras__fast_d(a, o->in[2], o->in_at[2]), x.ld_dv = miras__fast_ldd(a, o->in[2]);
+  }
+  if (s->dk == 32) miras__fast_attend_by<32>(a->f, x, texts, back);
+  else if (s->dk == 64) miras__fast_attend_by<64>(a->f, x, texts, back);
+  else miras__fast_attend_by<128>(a->f, x, texts, back);
 }
 
 /* ---- gates and memories ---- */
@@ -5987,10 +6543,55 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
     miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->heads, m->value, 0, m->dv, m->dv, 1);
 }
 
+/* ---- of a session ---- */
+
+static void miras__fast_token_run(miras__fast *f, const miras_fast::miras__fast_token *x,
+                                  size_t texts, size_t dk) {
+  miras__fast_launch(f,
+                     dk == 32   ? miras_fast::miras__run_fast_token<32>
+                     : dk == 64 ? miras_fast::miras__run_fast_token<64>
+                                : miras_fast::miras__run_fast_token<128>,
+                     texts * x->heads * (x->value / (dk == 32 ? 32 : 16)), 128, 0, *x);
+}
+/* A memory's or a tail's, of one token of each text. */
+static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o) {
+  miras__fast *f = a->f;
+  const miras__mixer *m = &a->p->mixer;
+  const size_t at = f->now_at + miras__fast_state_at(a->p, o);
+  if (o->what == MIRAS__OP_MEMORY) {
+    const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
+    const float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;
+    miras_fast::miras__fast_token x;
+    memset((void *)&x, 0, sizeof x);
+    x.s = (float *)(void *)(f->texts + at), x.apart = f->apart / 4;
+    x.q = miras__fast_x(a, o->in[0], 0), x.ldq = miras__fast_ldx(a, o->in[0]);
+    x.k = miras__fast_x(a, m->k, 0), x.ldk = miras__fast_ldx(a, m->k);
+    x.v = miras__fast_x(a, m->v, 0), x.ldv = miras__fast_ldx(a, m->v);
+    x.y = miras__fast_x(a, o->out, 0), x.ldy = miras__fast_ldx(a, o->out);
+    x.keep = miras__fast_factors(a) + miras__up8(m->outs), x.one_step = m->plan.d.learning_rate;
+    if (keep->count) x.keep = gates + keep->first, x.ld_keep = miras__fast_ldx(a, m->gated);
+    if (step->count) x.step = gates + step->first, x.ld_step = miras__fast_ldx(a, m->gated);
+    x.heads = (unsigned)m->heads, x.group = (unsigned)m->group, x.value = (unsigned)m->dv;
+    x.after = m->plan.after, x.delta = m->plan.delta;
+    x.init = miras__fast_param(a, MIRAS__W_MEMORY), x.texts = f->texts;
+    x.every = (unsigned)m->plan.d.reset_every;
+    if (x.every) x.grid = (unsigned)miras__reset_grid(&m->plan.d);
+    miras__fast_token_run(f, &x, f->rows, m->dk);
+  } else {
+    const miras__tail *t = &a->p->tail[o->part];
+    miras_fast::miras__fast_moved x;
+    memset((void *)&x, 0, sizeof x);
+    x.texts = f->texts + at, x.apart = f->apart, x.batch = (unsigned)f->rows;
+    x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
+    x.back = t->back, x.items = t->cols / 8;
+    if (t->back) miras__fast_rows(f, miras_fast::miras__run_fast_moved, f->rows * x.items, x);
+  }
+}
+
 /* ---- a layer ---- */
 
 static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int back) {
-  switch (o->what) {
+  switch (a->f->sits && o->what == MIRAS__OP_MEMORY ? (unsigned char)MIRAS__OP_TAIL : o->what) {
     case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM:
       miras__fast_norms(a, o, back);
       break;
@@ -6003,12 +6604,13 @@ static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int 
     case MIRAS__OP_KEYS: miras__fast_keys(a, back); break;
     case MIRAS__OP_SKIP: miras__fast_skip(a, o, back); break;
     case MIRAS__OP_ANGLES: if (!back) miras__fast_angles(a, o); break;
-    case MIRAS__OP_TURN: miras__fast_turn(a, o, back); break;
+    case MIRAS__OP_TURN: case MIRAS__OP_ROTATE: miras__fast_turn(a, o, back); break;
+    case MIRAS__OP_ATTEND: miras__fast_attend(a, o, back); break;
     case MIRAS__OP_READ:
       if (back) miras__fast_read_back(a, o);
       else miras__fast_pointwise(a, o, 0);
       break;
-    case MIRAS__OP_TAIL: break;
+    case MIRAS__OP_TAIL: if (a->f->sits) miras__fast_sitting(a, o); break;
     default: miras__fast_pointwise(a, o, back); break;
   }
 }
@@ -6082,17 +6684,13 @@ static void miras__fast_send(miras__fast *f, void *to, const void *from, size_t 
     f->failed = cudaMemcpyAsync(to, from, bytes, way, f->stream) != cudaSuccess;
 }
 
-miras_result miras_cuda_fast_init(miras_cuda_fast *g, const miras_model *m,
-                                  const miras_trainer_desc *d, void *device, size_t bytes,
-                                  cudaStream_t stream) {
+/* Lay it out at `device`, and send it the model. */
+static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
+                                     cudaStream_t stream) {
+  const miras_model *m = f->m;
   miras_fast::miras__fast_adam adam;
-  miras__fast *f;
   size_t block = 0;
   int i;
-  if (!g || !m || !d || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras__fast_takes(m, d, NULL, 0)) return MIRAS_ERR_DESC;
-  f = miras__fast_of(g);
-  miras__fast_begin(f, m, d);
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
   f->base = (char *)device, f->stream = stream;
   miras__fast_layout(f);
@@ -6121,6 +6719,15 @@ miras_result miras_cuda_fast_init(miras_cuda_fast *g, const miras_model *m,
   adam.copies = 1;
   miras__fast_launch(f, miras_fast::miras__run_fast_adam, f->adam_blocks, 256, 0, adam);
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+miras_result miras_cuda_fast_init(miras_cuda_fast *g, const miras_model *m,
+                                  const miras_trainer_desc *d, void *device, size_t bytes,
+                                  cudaStream_t stream) {
+  if (!g || !m || !d || !device) return MIRAS_ERR_ARGUMENT;
+  if (!miras__fast_takes(m, d, NULL, 0)) return MIRAS_ERR_DESC;
+  miras__fast_begin(miras__fast_of(g), m, d, 0);
+  return miras__fast_fill(miras__fast_of(g), device, bytes, stream);
 }
 
 #ifdef MIRAS_CUDA_CUBLASLT
@@ -6212,32 +6819,20 @@ static void miras__fast_end_norm_back(miras__fast *f, miras_fast::miras__fast_no
   if (x->bias) miras__fast_fold(f, f->grads + bias, width, s.sets * width, width, 1, 1, 0);
 }
 
-miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int train, float *loss,
-                                  cudaStream_t stream) {
-  miras__fast *f = g ? miras__fast_of(g) : NULL;
-  const miras_model *m = f ? f->m : NULL;
+/* From tokens, `apart` from row to row, to what the head reads; and the head's product. */
+static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const int32_t *tokens,
+                                                           unsigned apart) {
+  const miras_model *m = f->m;
+  const size_t rows = (size_t)f->batch * (size_t)f->length, width = miras__fast_width(f);
   miras_fast::miras__fast_embed embed;
   miras_fast::miras__fast_norm norm;
   miras_fast::miras__fast_product head;
-  miras_fast::miras__fast_loss end;
-  size_t rows, width;
   int l;
-  if (!f || !x || !x->tokens || !x->classes || x->batch < 1 || x->batch > f->d.batch ||
-      x->length < 1 || x->length > f->d.context || x->carry || x->restart || x->outputs ||
-      x->hidden || x->losses || x->vectors || x->values)
-    return MIRAS_ERR_ARGUMENT;
-  f->stream = stream, f->failed = 0, f->batch = x->batch, f->length = x->length;
-  f->taped = train != 0;
-  if (train) f->call = f->calls++;
-  rows = (size_t)x->batch * (size_t)x->length, width = miras__fast_width(f);
-  miras__fast_send(f, f->tokens, x->tokens, rows * 4, cudaMemcpyDeviceToDevice);
-  miras__fast_send(f, f->targets, x->classes, rows * 4, cudaMemcpyDeviceToDevice);
-  if (x->weights)
-    miras__fast_send(f, f->row_weights, x->weights, rows * 4, cudaMemcpyDeviceToDevice);
   memset((void *)&embed, 0, sizeof embed);
-  embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
+  embed.table = f->params + m->in->weight, embed.tokens = tokens;
   embed.x = m->desc.embed_norm ? f->dlast : f->x;
-  embed.rows = (unsigned)rows, embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
+  embed.apart = apart, embed.rows = (unsigned)rows;
+  embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
   miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
@@ -6250,14 +6845,41 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
     drop.x = drop.y = f->x;
     miras__fast_rows(f, miras_fast::miras__run_fast_drop, drop.items, drop);
   }
-  for (l = 0; l < m->desc.layers; l++) miras__fast_layer_run(f, l, 0);
+  for (l = 0, f->now_at = MIRAS__TEXT_AT; l < m->desc.layers; l++) {
+    const miras__program *p = m->layers[l].p;
+    miras__fast_layer_run(f, l, 0);
+    f->now_at += miras__fast_state_at(p, p->op + p->ops);
+  }
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
   miras__fast_launch(f, miras_fast::miras__run_fast_norm,
                      (rows + 256 / norm.lanes - 1) / (256 / norm.lanes), 256, 0, norm);
   head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
-  head.c = f->logits, head.ldc = (unsigned)f->ld_v;
   if (m->offset) head.bias = f->head + m->outs * width;
+  return head;
+}
+
+miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int train, float *loss,
+                                  cudaStream_t stream) {
+  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras_model *m = f ? f->m : NULL;
+  miras_fast::miras__fast_product head;
+  miras_fast::miras__fast_loss end;
+  size_t rows;
+  if (!f || !x || !x->tokens || !x->classes || x->batch < 1 || x->batch > f->d.batch ||
+      x->length < 1 || x->length > f->d.context || x->carry || x->restart || x->outputs ||
+      x->hidden || x->losses || x->vectors || x->values)
+    return MIRAS_ERR_ARGUMENT;
+  f->stream = stream, f->failed = 0, f->batch = x->batch, f->length = x->length;
+  f->taped = train != 0;
+  if (train) f->call = f->calls++;
+  rows = (size_t)x->batch * (size_t)x->length;
+  miras__fast_send(f, f->tokens, x->tokens, rows * 4, cudaMemcpyDeviceToDevice);
+  miras__fast_send(f, f->targets, x->classes, rows * 4, cudaMemcpyDeviceToDevice);
+  if (x->weights)
+    miras__fast_send(f, f->row_weights, x->weights, rows * 4, cudaMemcpyDeviceToDevice);
+  head = miras__fast_forward(f, f->tokens, 1);
+  head.c = f->logits, head.ldc = (unsigned)f->ld_v;
   miras__fast_multiply(f, &head, 0, 1);
   memset((void *)&end, 0, sizeof end);
   end.x = f->logits, end.ld = (unsigned)f->ld_v, end.n = (unsigned)m->outs;
@@ -6310,6 +6932,7 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   embed.x = f->dlast;
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
+    embed.apart = 1;
     miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
     norm.x = f->dlast, norm.d = f->ds, norm.dx = f->last;
     miras__fast_end_norm_back(f, &norm, m->embed_norm, m->embed_norm + m->ld_x);
@@ -6337,10 +6960,94 @@ miras_result miras_cuda_fast_step(miras_cuda_fast *g, const miras_adamw_options 
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
+/* ---- sessions ---- */
+
+static miras__fast *miras__fast_session_of(const miras_cuda_fast_session *s) {
+  return (miras__fast *)(void *)(uintptr_t)s->held;
+}
+static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int batch, char *why,
+                                     size_t n) {
+  miras_trainer_desc d;
+  int l;
+  memset(&d, 0, sizeof d);
+  d.batch = batch, d.context = 1;
+  if (why && n) why[0] = 0;
+  if (batch < 1 || batch > 65536)
+    return miras__say(why, n, "batch is %d; a session has 1..65536 texts", batch), 0;
+  if (!miras__fast_takes(m, &d, why, n)) return 0;
+  for (l = 0; l < m->desc.layers; l++) {
+    const miras__plan *q = &m->layers[l].p->mixer.plan;
+    if (!m->layers[l].p->mixer.heads) continue;
+    if (q->engine != MIRAS__RUN_EXACT || q->per_feature)
+      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories with one "
+                                "decay per head", l), 0;
+  }
+  miras__fast_begin(f, m, &d, 1);
+  f->batch = 1, f->length = batch;   /* rows are of texts                                         */
+  return 1;
+}
+
+size_t miras_cuda_fast_session_size(const miras_model *m, int batch, char *why, size_t why_size) {
+  miras__fast f;
+  if (!m) return miras__say(why, why_size, "the model is NULL"), 0;
+  return miras__fast_session_begin(&f, m, batch, why, why_size) ? f.bytes : 0;
+}
+
+miras_result miras_cuda_fast_session_init(miras_cuda_fast_session *s, const miras_model *m,
+                                          int batch, void *device, size_t bytes,
+                                          cudaStream_t stream) {
+  miras_result result;
+  if (!s || !m || !device) return MIRAS_ERR_ARGUMENT;
+  if (!miras__fast_session_begin(miras__fast_session_of(s), m, batch, NULL, 0))
+    return MIRAS_ERR_DESC;
+  result = miras__fast_fill(miras__fast_session_of(s), device, bytes, stream);
+  return result == MIRAS_OK ? miras_cuda_fast_session_reset(s, -1, stream) : result;
+}
+
+miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int32_t *tokens,
+                                          int length, float *logits, int rows,
+                                          cudaStream_t stream) {
+  miras__fast *f = s ? miras__fast_session_of(s) : NULL;
+  miras_fast::miras__fast_moved moved;
+  int t;
+  if (!s || !tokens || length < 1 || rows < 0 || rows > length || (rows && !logits))
+    return MIRAS_ERR_ARGUMENT;
+  f->stream = stream, f->failed = 0;
+  memset((void *)&moved, 0, sizeof moved);
+  moved.texts = f->texts, moved.apart = f->apart, moved.batch = (unsigned)f->rows, moved.items = 1;
+  for (t = 0; t < length; t++) {
+    miras_fast::miras__fast_product head = miras__fast_forward(f, tokens + t, (unsigned)length);
+    if (t >= length - rows) {
+      head.wide = logits + (size_t)(t - (length - rows)) * f->m->outs;
+      head.ldc = (unsigned)((size_t)rows * f->m->outs);
+      miras__fast_multiply(f, &head, 0, 1);
+    }
+    miras__fast_rows(f, miras_fast::miras__run_fast_moved, f->rows, moved);
+  }
+  return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, size_t *bytes) {
+  const miras__fast *f = s ? miras__fast_session_of(s) : NULL;
+  const int there = f && text >= 0 && (size_t)text < f->rows;
+  if (bytes) *bytes = there ? f->apart : 0;
+  return there ? f->texts + (size_t)text * f->apart : NULL;
+}
+
+miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
+                                           cudaStream_t stream) {
+  miras__fast *f = s ? miras__fast_session_of(s) : NULL;
+  unsigned char *const to =
+    (unsigned char *)miras_cuda_fast_session_state(s, text < 0 ? 0 : text, NULL);
+  size_t bytes;
+  if (!to) return MIRAS_ERR_ARGUMENT;
+  bytes = (text < 0 ? f->rows : 1) * f->apart;
+  return cudaMemsetAsync(to, 0, bytes, stream) == cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+}
+
 miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream) {
   miras_fast::miras__fast_token a;
   miras__fast f;
-  size_t blocks;
   if (!x || !x->state || !x->query || !x->key || !x->value || !x->answer || !x->keep || !x->step ||
       x->batch < 1 || x->heads < 1 || x->key_heads < 1 || x->heads % x->key_heads ||
       (x->key_dim != 32 && x->key_dim != 64 && x->key_dim != 128) || x->value_dim < 16 ||
@@ -6353,14 +7060,11 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
   a.keep = x->keep, a.step = x->step;
   a.ldq = a.ldk = (unsigned)(x->key_heads * x->key_dim);
   a.ldv = a.ldy = (unsigned)(x->heads * x->value_dim);
+  a.ld_keep = a.ld_step = (unsigned)x->heads;
+  a.apart = (size_t)a.ldv * (size_t)x->key_dim;
   a.heads = (unsigned)x->heads, a.group = (unsigned)(x->heads / x->key_heads);
   a.value = (unsigned)x->value_dim, a.after = x->decay_first, a.delta = x->delta;
-  blocks = (size_t)x->batch * a.heads * (a.value / (x->key_dim == 32 ? 32 : 16));
-  miras__fast_launch(&f,
-                     x->key_dim == 32   ? miras_fast::miras__run_fast_token<32>
-                     : x->key_dim == 64 ? miras_fast::miras__run_fast_token<64>
-                                        : miras_fast::miras__run_fast_token<128>,
-                     blocks, 128, 0, a);
+  miras__fast_token_run(&f, &a, (size_t)x->batch, (size_t)x->key_dim);
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 

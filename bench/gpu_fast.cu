@@ -2,7 +2,7 @@
  * do.
  *   nvcc -O3 -std=c++14 -arch=native -w bench/gpu_fast.cu -o gpu_fast && ./gpu_fast
  *   PEAK=790   TFLOP/s of the matrix units that fractions are reckoned with (an H200, bf16)
- *   ONLY=ops, memory, token or step
+ *   ONLY=ops, memory, attention, token, session or step
  *   PRESET=gated-deltanet   of the model, 12 layers of width 768, 12 heads of 64, 50,304 words, in
  *              8 texts of 1,024 tokens
  * All calls are replayed as graphs: 5 times to warm up, then 30 times; medians.
@@ -11,7 +11,9 @@
  *   memory  matrix memories on their own, there and back: 4 texts of 8,192 tokens, 32 heads of
  *           128 x 128 (16 of keys), with errors and a decay per head, and one per channel; and the
  *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden
+ *   attention   of 4 texts of 8,192 tokens that see all before them, 32 heads of 128, 8 of keys
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
+ *   session a token of 1 and of 8 texts through the model, and what a copy of its matrices takes
  *   step    loss, gradient and AdamW: tokens in a second */
 #include <algorithm>
 #include <stdio.h>
@@ -75,6 +77,12 @@ static miras_model *model_of(miras_preset kind, int layers, int width, int heads
   d.width = width, d.vocab = words;
   d.layer[0].memory.heads = heads;
   d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = size;
+  if (heads < 0) {                   /* attention alone                                           */
+    d.layer[0].memory.heads = 1;
+    d.layer[2].attention.heads = -heads, d.layer[2].attention.kv_heads = -heads / 4;
+    d.layer[2].attention.head_dim = size, d.layer[2].attention.window = 8192;
+    memcpy(d.pattern, "a", 2);
+  }
   m = miras_model_open(&d, NULL, why, sizeof why);
   if (!m) fprintf(stderr, "gpu_fast: %s\n", why);
   must(m != NULL, "the model");
@@ -123,6 +131,7 @@ static double bytes_of(const miras__fast_layer *a, const miras__op *o) {
                                                               : a->p->array[o->in[i]].dim) * 2;
   if (o->what == MIRAS__OP_CONV)
     all = 4.0 * a->p->array[o->out].heads * a->p->array[o->out].dim;
+  if (o->what == MIRAS__OP_ATTEND) all = 4.0 * (double)(a->p->attending.q + a->p->attending.k);
   if (o->what == MIRAS__OP_MEMORY)
     all = 2.0 * (2 * a->p->mixer.qk + 2 * a->p->mixer.value);
   return all * (double)a->rows;
@@ -134,6 +143,8 @@ static double work_of(const miras__fast_layer *a, const miras__op *o) {
   if (o->what == MIRAS__OP_MEMORY && a->p->mixer.plan.engine == MIRAS__RUN_FROZEN)
     return (a->p->mixer.plan.at.s ? 22.0 : 14.0) * (double)a->rows * a->p->mixer.heads *
            a->p->mixer.dk * a->p->mixer.plan.out[0];
+  if (o->what == MIRAS__OP_ATTEND)   /* half of the pairs of a text: window is all of it          */
+    return 2.0 * (double)a->rows * (double)a->f->length * (double)a->p->attending.q;
   if (o->what == MIRAS__OP_MEMORY)
     return 6.0 * (double)a->rows * a->p->mixer.heads * a->p->mixer.dk * a->p->mixer.dv;
   return 0;
@@ -157,7 +168,7 @@ static void time_op(place *p, int index) {
   puts("");
 }
 
-/* A memory's operation, of so many texts. */
+/* A memory's operation, of so many texts; heads below 0: attention's. */
 static void time_memory(miras_preset kind, int texts, int tokens, int heads, int size) {
   miras_model *m = model_of(kind, 1, 256, heads, size, 256);
   place p;
@@ -168,7 +179,8 @@ static void time_memory(miras_preset kind, int texts, int tokens, int heads, int
          miras_cuda_fast_backward(&p.fast, stream) == MIRAS_OK &&
          cudaStreamSynchronize(stream) == cudaSuccess, "a pass");
   for (int i = 0; i < m->layers[0].p->ops; i++)
-    if (m->layers[0].p->op[i].what == MIRAS__OP_MEMORY) time_op(&p, i);
+    if (m->layers[0].p->op[i].what == (heads < 0 ? MIRAS__OP_ATTEND : MIRAS__OP_MEMORY))
+      time_op(&p, i);
   leave(&p);
   cudaFree(said);
   miras_close(m);
@@ -229,6 +241,45 @@ static void time_alone(int channels) {
                         (const void *)g.step, (const void *)g.state, (const void *)room})
     cudaFree((void *)(uintptr_t)p);
 }
+static void time_session(miras_preset kind, const char *named, int texts) {
+  miras_model *m = model_of(kind, 12, 768, 12, 64, 50304);
+  const size_t bytes = miras_cuda_fast_session_size(m, texts, NULL, 0);
+  int32_t *tokens = (int32_t *)take(32);
+  float *logits = (float *)take((size_t)texts * 50304 * 4);
+  miras_cuda_fast_session s;
+  void *room = take(bytes);
+  double took;
+  cudaMemset(tokens, 0, 32);
+  must(bytes && miras_cuda_fast_session_init(&s, m, texts, room, bytes, stream) == MIRAS_OK,
+       "a session");
+  took = timed([&] {
+    must(miras_cuda_fast_session_feed(&s, tokens, 1, logits, 1, stream) == MIRAS_OK, "a token");
+  });
+  printf("a token of %d texts of %s: %.1f us, %.2f of a copy of 2 bytes a parameter\n", texts,
+         named, 1e6 * took, 4.0 * (double)m->learned / copies / took);
+  cudaFree(room), cudaFree(tokens), cudaFree(logits);
+  miras_close(m);
+}
+
+static void time_token(int size) {
+  const size_t heads = 32, n = (size_t)size, texts = ((size_t)256 << 20) / (heads * n * n * 4);
+  miras_cuda_fast_row x;
+  double took;
+  memset(&x, 0, sizeof x);
+  x.batch = (int)texts, x.heads = x.key_heads = (int)heads;
+  x.key_dim = x.value_dim = size, x.delta = x.decay_first = 1;
+  x.state = (float *)take(texts * heads * n * n * 4);
+  cudaMemset(x.state, 0, texts * heads * n * n * 4);
+  x.query = (uint16_t *)take(texts * heads * n * 2), x.key = x.value = x.query;
+  cudaMemset((void *)x.query, 0, texts * heads * n * 2);
+  x.answer = (uint16_t *)take(texts * heads * n * 2);
+  x.keep = (float *)take(texts * heads * 4), x.step = x.keep;
+  cudaMemset((void *)x.keep, 0, texts * heads * 4);
+  took = timed([&] { must(miras_cuda_fast_token(&x, stream) == MIRAS_OK, "a token"); });
+  printf("a token of %zu texts, 32 heads of %d x %d: %.1f us, %.2f of a copy\n", texts, size,
+         size, 1e6 * took, 2.0 * (double)(texts * heads * n * n * 4) / copies / took);
+  cudaFree(x.state), cudaFree((void *)x.query), cudaFree(x.answer), cudaFree((void *)x.keep);
+}
 
 int main(void) {
   const char *const named = getenv("PRESET") ? getenv("PRESET") : "gated-deltanet";
@@ -279,24 +330,9 @@ int main(void) {
     time_memory(MIRAS_PRESET_TITANS, 8, 1024, 12, 64);
     time_memory(MIRAS_PRESET_TTT_MLP, 8, 1024, 12, 64);
   }
-  for (int size = 64; asked("token") && size <= 128; size *= 2) {
-    const size_t heads = 32, n = (size_t)size, texts = ((size_t)256 << 20) / (heads * n * n * 4);
-    miras_cuda_fast_row x;
-    double took;
-    memset(&x, 0, sizeof x);
-    x.batch = (int)texts, x.heads = x.key_heads = (int)heads;
-    x.key_dim = x.value_dim = size, x.delta = x.decay_first = 1;
-    x.state = (float *)take(texts * heads * n * n * 4);
-    cudaMemset(x.state, 0, texts * heads * n * n * 4);
-    x.query = (uint16_t *)take(texts * heads * n * 2), x.key = x.value = x.query;
-    cudaMemset((void *)x.query, 0, texts * heads * n * 2);
-    x.answer = (uint16_t *)take(texts * heads * n * 2);
-    x.keep = (float *)take(texts * heads * 4), x.step = x.keep;
-    cudaMemset((void *)x.keep, 0, texts * heads * 4);
-    took = timed([&] { must(miras_cuda_fast_token(&x, stream) == MIRAS_OK, "a token"); });
-    printf("a token of %zu texts, 32 heads of %d x %d: %.1f us, %.2f of a copy\n", texts, size,
-           size, 1e6 * took, 2.0 * (double)(texts * heads * n * n * 4) / copies / took);
-    cudaFree(x.state), cudaFree((void *)x.query), cudaFree(x.answer), cudaFree((void *)x.keep);
-  }
+  if (asked("attention")) time_memory((miras_preset)kind, 4, 8192, -32, 128);
+  for (int texts = 1; asked("session") && texts <= 8; texts *= 8)
+    time_session((miras_preset)kind, named, texts);
+  for (int size = 64; asked("token") && size <= 128; size *= 2) time_token(size);
   return 0;
 }

@@ -1,12 +1,13 @@
 /* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and two more:
- * --products fast trains by the fast tier of miras_cuda.cuh, in bfloat16 on matrix units; --plan
- * prints which operations of the model that has kernels for.
+ * --products float is the reference tier of miras_cuda.cuh, fast its fast tier, in bfloat16 on
+ * matrix units; without it the fast tier runs where it has all of the model, and a line says which
+ * does; --plan prints which operations that has kernels for.
  *
  *     nvcc -O3 -rdc=true -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
  *
  * for every GPU at once: -gencode arch=compute_80,code=sm_80 and so on for sm_90, sm_100, sm_120.
- * With -fmad=false a run reaches the very bits that lm.c reaches on a CPU with fused multiply-add,
- * but for the last digits of printed losses and for attention layers.
+ * With -fmad=false and --products float a run reaches the very bits that lm.c reaches on a CPU with
+ * fused multiply-add, but for the last digits of printed losses and for attention layers.
  *
  * All of lm.c is included behind the names below, which stand for what it calls: a trainer and its
  * model on the device beside those of the host, which files are read into and written from, and
@@ -46,14 +47,25 @@ typedef struct place {             /* a model on the device                     
   void *memory;
 } place;
 
-static const char *products = "float";
+static const char *products;       /* NULL: fast, where that has all of the model                 */
 static int plan;
 #define LM_MORE_OPTIONS \
   {"products", "tge", 's', &products, 0, 0, \
-   "float: the bits of lm; fast: trains by the fast tier, in bfloat16 on matrix units"}, \
+   "float: the bits of lm; fast: the fast tier, in bfloat16 on matrix units (that, where it has " \
+   "all of the model)"}, \
   {"plan", "t", 'f', &plan, 0, 0, "print which operations the fast tier has, and end"},
 
-static int is_fast(void) { return !strcmp(products, "fast"); }
+static int is_fast(void) { return products && !strcmp(products, "fast"); }
+
+/* Which tier runs, where that was not said: the fast one, if it takes `bytes` and not 0. */
+static void choose(size_t bytes, const char *why) {
+  static int said;
+  if (products) return;
+  products = bytes ? "fast" : "float";
+  if (said++) return;
+  fprintf(stderr, "lm_cuda: the %s tier%s%s\n", bytes ? "fast" : "reference",
+          bytes ? ", in bfloat16" : ", in float: ", bytes ? "" : why);
+}
 
 /* Every operation of every layer that is unlike the ones before: fast, or why not. */
 static void print_plan(const miras_model *m) {
@@ -68,7 +80,7 @@ static void print_plan(const miras_model *m) {
       if (!is) strcpy(before, text);
     }
   printf("%d of %d operations are fast: %s\n", fast, all,
-         fast == all ? "--products fast trains this model"
+         fast == all ? "the fast tier trains this model"
                      : "the fast tier trains models whose operations all are");
 }
 
@@ -76,7 +88,7 @@ static void print_plan(const miras_model *m) {
 static size_t room_of(const miras_model *m) {
   char why[256];
   size_t bytes;
-  if (strcmp(products, "float") && !is_fast()) {
+  if (products && strcmp(products, "float") && !is_fast()) {
     fprintf(stderr, "lm_cuda: --products is \"%s\"; it must be float or fast\n", products);
     exit(2);
   }
@@ -128,8 +140,9 @@ static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc 
     print_plan(m);
     exit(0);
   }
-  if (!is_fast()) t->there = place_model(m);
   room.batch = d->batch, room.context = d->context;
+  choose(miras_cuda_fast_size(m, &room, why, why_size), why);
+  if (!is_fast()) t->there = place_model(m);
   bytes = is_fast() ? miras_cuda_fast_size(m, &room, why, why_size)
                     : miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
   if (!bytes) return NULL;
@@ -237,6 +250,8 @@ enum { PIECE = 64 };
 
 typedef struct cuda_session {
   miras_cuda_session s;
+  miras_cuda_fast_session fast;    /* in its place, if `quick`                                    */
+  int quick;
   place there;
   void *memory;
   int32_t *tokens;                 /* [PIECE] on the device                                       */
@@ -247,15 +262,22 @@ typedef struct cuda_session {
 static cuda_session *cuda_session_open(const miras_model *m, const miras_session_desc *,
                                        const miras_allocator *, char *, size_t) {
   cuda_session *s = (cuda_session *)calloc(1, sizeof *s);
+  char why[256] = "";
   size_t bytes;
   if (!s) return NULL;
   if (training_now && training_now->m == m) catch_up(training_now);
-  s->there = place_model(m);
-  bytes = miras_cuda_session_size(&s->there.g, 1, PIECE);
+  bytes = miras_cuda_fast_session_size(m, 1, why, sizeof why);
+  choose(bytes, why);
+  s->quick = is_fast() && bytes;
+  if (!s->quick) {
+    s->there = place_model(m);
+    bytes = miras_cuda_session_size(&s->there.g, 1, PIECE);
+  }
   must(bytes > 0, "hold a session");
   s->memory = on_device(bytes);
-  must(miras_cuda_session_init(&s->s, &s->there.g, 1, PIECE, s->memory, bytes, 0) == MIRAS_OK,
-       "hold a session");
+  must((s->quick ? miras_cuda_fast_session_init(&s->fast, m, 1, s->memory, bytes, 0)
+                 : miras_cuda_session_init(&s->s, &s->there.g, 1, PIECE, s->memory, bytes, 0)) ==
+         MIRAS_OK, "hold a session");
   s->vocab = (size_t)miras_model_desc_of(m)->vocab;
   s->tokens = (int32_t *)on_device(PIECE * sizeof *s->tokens);
   s->out = (float *)on_device(PIECE * s->vocab * sizeof *s->out);
@@ -272,8 +294,9 @@ static void cuda_close(cuda_session *s) {
 
 static const float *feed(cuda_session *s, const int32_t *tokens, size_t n, size_t rows) {
   send(s->tokens, tokens, n * sizeof *tokens);
-  must(miras_cuda_session_feed(&s->s, s->tokens, NULL, (int)n, s->out, (int)rows, 0) == MIRAS_OK,
-       "run the model");
+  must((s->quick ? miras_cuda_fast_session_feed(&s->fast, s->tokens, (int)n, s->out, (int)rows, 0)
+                 : miras_cuda_session_feed(&s->s, s->tokens, NULL, (int)n, s->out, (int)rows, 0)) ==
+         MIRAS_OK, "run the model");
   if (rows) bring(s->logits, s->out, rows * s->vocab * sizeof *s->out);
   return s->logits;
 }
@@ -315,11 +338,13 @@ static miras_result cuda_session_score(cuda_session *s, const int32_t *tokens,
 }
 
 static void cuda_session_reset(cuda_session *s) {
-  must(miras_cuda_session_reset(&s->s, -1, 0) == MIRAS_OK, "begin anew");
+  must((s->quick ? miras_cuda_fast_session_reset(&s->fast, -1, 0)
+                 : miras_cuda_session_reset(&s->s, -1, 0)) == MIRAS_OK, "begin anew");
 }
 
 static void *cuda_session_state(cuda_session *s, size_t *bytes) {
-  return miras_cuda_session_state(&s->s, 0, bytes);
+  return s->quick ? miras_cuda_fast_session_state(&s->fast, 0, bytes)
+                  : miras_cuda_session_state(&s->s, 0, bytes);
 }
 
 #define miras_close cuda_close

@@ -57,7 +57,7 @@ for arch in ${ARCHS:-sm_80 sm_90}; do
     /Used [0-9]+ registers/ {
       match($0, /Used [0-9]+/)
       registers = substr($0, RSTART + 5, RLENGTH - 5) + 0
-      most = name ~ /^(c[1-4][_a-z]*<|p[12]$)/ ? 255 : name ~ /^product/ ? 128 : 64
+      most = name ~ /^([ac][1-4][_a-z]*<|p[12]$)/ ? 255 : name ~ /^product/ ? 128 : 64
       grids++
       if (registers > worst[most]) { worst[most] = registers; whose[most] = name }
       if (registers > most || stack || spills) {

@@ -2,10 +2,12 @@
  * layers, forward against its formula in double of the same rounded inputs, and back against
  * differences of that along drawn directions, at sizes around those of tiles and chunks; memories,
  * and the step for one token, against the recurrence itself. Then whole models against the host:
- * loss, gradients of each parameter, a step; the same bits once more, and in another batch.
+ * loss, gradients of each parameter, a step; the same bits once more, and in another batch; and
+ * sessions.
  *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
- * Rows of models as arguments run only these; ops, token, alone, refusals: those alone. */
+ * Rows of models as arguments run only these; ops, token, alone, refusals, sessions: those
+ * alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 #endif
@@ -301,32 +303,58 @@ static void product_in_double(const bench *b, const miras__op *o, const numbers 
 /* Of rotary positions, row t. */
 static void rope_in_double(const bench *b, const miras__op *o, const numbers *x, size_t t,
                            double *y) {
-  const miras__mixer *m = &b->a.p->mixer;
-  const miras__array *r = &b->a.p->array[o->out];
-  const size_t T = (size_t)b->f->length;
-  const size_t ldx = o->in[0] ? miras__fast_ld(b->a.p, o->in[0], 0) : 0;
+  const miras__program *p = b->a.p;
+  const miras__array *r = &p->array[o->out];
+  const int rotates = o->what == MIRAS__OP_ROTATE, angles = rotates ? o->in[1] : o->in[0];
+  const miras__rope *rope = rotates || (o->what == MIRAS__OP_ANGLES && o->function)
+                              ? &p->attending.rope : &p->mixer.rope;
+  const size_t T = (size_t)b->f->length, half = angles || !rotates ? rope->turn / 2 : 0;
+  const size_t heads = rotates ? o->heads : r->heads, n = rotates ? o->cols : r->dim;
   size_t h, i;
-  switch (o->what) {
-    case MIRAS__OP_ANGLES:
-      for (i = 0; i < m->rope.turn / 2; i++) {
-        const size_t at = m->rope.period ? t % T % m->rope.period : t % T;
-        const double angle = miras__angle(&m->rope, i, at);
-        if (t < T) y[i] = cos(angle), y[m->rope.turn / 2 + i] = sin(angle);
-      }
-      break;
-    case MIRAS__OP_TURN: {
-      const size_t half = m->rope.turn / 2;
-      const double *angle = x->of[o->in[0]] + t % T * ldx;
-      for (h = 0; h < r->heads; h++)
-        for (i = 0; i < half; i++) {
-          double *one = y + h * r->dim + (m->rope.way == 1 ? i : 2 * i);
-          double *two = one + (m->rope.way == 1 ? half : 1), a = *one, c = *two;
-          *one = a * angle[i] - c * angle[half + i];
-          *two = c * angle[i] + a * angle[half + i];
-        }
-      break;
+  if (o->what == MIRAS__OP_ANGLES) {
+    for (i = 0; i < half; i++) {
+      const size_t at = rope->period ? t % T % rope->period : t % T;
+      const double angle = miras__angle(rope, i, at), by = (double)rope->turns[0];
+      if (t < T) y[i] = by * cos(angle), y[half + i] = by * sin(angle);
     }
-    default: break;
+    return;
+  }
+  if (rotates)
+    memmove(y, x->of[o->in[0]] + t * miras__fast_ld(p, o->in[0], 0) + o->in_at[0],
+            heads * n * sizeof *y);
+  for (h = 0; h < heads; h++)
+    for (i = 0; i < half; i++) {
+      const double *angle = x->of[angles] + t % T * miras__fast_ld(p, angles, 0);
+      double *one = y + h * n + (rope->way == 1 ? i : 2 * i);
+      double *two = one + (rope->way == 1 ? half : 1), a = *one, c = *two;
+      *one = a * angle[i] - c * angle[half + i];
+      *two = c * angle[i] + a * angle[half + i];
+    }
+}
+
+/* Of attention, query t. */
+static void attention_in_double(const bench *b, const miras__op *o, const numbers *x, size_t t,
+                                double *y) {
+  const miras__program *p = b->a.p;
+  const miras__attending *s = &p->attending;
+  const size_t now = t % (size_t)b->f->length, n = s->dk;
+  const size_t first = now + 1 > s->window ? now + 1 - s->window : 0;
+  size_t h, i, j;
+  for (h = 0; h < s->heads; h++) {
+    const double *q = x->of[o->in[0]] + t * miras__fast_ld(p, o->in[0], 0) + h * n;
+    double all = 0;
+    for (i = 0; i < n; i++) y[h * n + i] = 0;
+    for (j = first; j <= now; j++) {             /* scores are small: none needs a maximum */
+      const size_t row = t - now + j;
+      const double *k = x->of[o->in[1]] + row * miras__fast_ld(p, o->in[1], 0) + h / s->group * n;
+      const double *v = x->of[o->in[2]] + row * miras__fast_ld(p, o->in[2], 0) + o->in_at[2] +
+                        h / s->group * n;
+      double dot = 0;
+      for (i = 0; i < n; i++) dot += q[i] * k[i];
+      dot = exp(dot / sqrt((double)n)), all += dot;
+      for (i = 0; i < n; i++) y[h * n + i] += dot * v[i];
+    }
+    for (i = 0; i < n; i++) y[h * n + i] /= all;
   }
 }
 
@@ -385,7 +413,10 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
           for (i = 0; i < n; i++) y[h * n + i] *= by;
         }
         break;
-      case MIRAS__OP_ANGLES: case MIRAS__OP_TURN: rope_in_double(b, o, x, t, y); break;
+      case MIRAS__OP_ANGLES: case MIRAS__OP_TURN: case MIRAS__OP_ROTATE:
+        rope_in_double(b, o, x, t, y);
+        break;
+      case MIRAS__OP_ATTEND: attention_in_double(b, o, x, t, y); break;
       case MIRAS__OP_GATES:
         for (int g = MIRAS__KEEP; g <= MIRAS__MOMENTUM; g++) {
           const miras__gates *group = &m->gate[g];
@@ -477,9 +508,9 @@ static double weighed(const bench *b, const miras__op *o, const miras__op *also,
   return all;
 }
 
-static int lies_in_place(int what) {
-  return what == MIRAS__OP_SQUASH || what == MIRAS__OP_TURN || what == MIRAS__OP_LENGTH ||
-         what == MIRAS__OP_SKIP;
+static int lies_in_place(const miras__op *o) {
+  return o->what == MIRAS__OP_SQUASH || o->what == MIRAS__OP_TURN || o->what == MIRAS__OP_LENGTH ||
+         o->what == MIRAS__OP_SKIP || (o->what == MIRAS__OP_ROTATE && o->out == o->in[0]);
 }
 
 /* An operation on trial, with the one behind it that it does as well, or NULL: the numbers before
@@ -523,8 +554,9 @@ static void trial_begin(trial *t) {
     }
     put(miras__fast_value(&b->a, i), t->x.of[i], all, wide);
   }
-  for (int j = 0; j < p->ops && t->o->what == MIRAS__OP_TURN; j++)
-    if (p->op[j].what == MIRAS__OP_ANGLES) {
+  for (int j = 0; j < p->ops; j++)
+    if (p->op[j].what == MIRAS__OP_ANGLES &&
+        (t->o->what == MIRAS__OP_TURN || t->o->what == MIRAS__OP_ROTATE)) {
       in_double(b, &p->op[j], &t->x);
       put(miras__fast_value(&b->a, p->op[j].out), t->x.of[p->op[j].out],
           floats_of(b, p->op[j].out, 0), 1);
@@ -574,7 +606,7 @@ static void trial_gradients(trial *t) {
   const size_t rows = b->a.rows, width = miras__fast_width(b->f);
   const size_t group = r->by_head ? r->grad_heads / r->heads : 1;
   const int some = o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_CONV ||
-                   lies_in_place(o->what);
+                   lies_in_place(o);
   const size_t from = some ? o->out_at : 0;
   const size_t to = !some ? (size_t)-1
                     : from + (o->what == MIRAS__OP_CONV || r->by_head ? (size_t)r->heads * r->dim
@@ -600,11 +632,12 @@ static void trial_gradients(trial *t) {
   free(all);
   for (int i = 0; i < MIRAS__INS; i++) {
     int known = !o->in[i] || (branch && i != 1) || o->what == MIRAS__OP_TURN ||
-                o->what == MIRAS__OP_LENGTH;
+                o->what == MIRAS__OP_LENGTH || (o->what == MIRAS__OP_ROTATE && i) ||
+                (lies_in_place(o) && o->in[i] == o->out);
     for (int j = 0; j < t->n; j++) known |= t->reads[j] == o->in[i];
     if (!known) t->reads[t->n++] = o->in[i];
   }
-  if (lies_in_place(o->what) && o->what != MIRAS__OP_SKIP) t->reads[t->n++] = o->out;
+  if (lies_in_place(o) && o->what != MIRAS__OP_SKIP) t->reads[t->n++] = o->out;
   for (int j = 0; j < t->n; j++) {
     const int of = t->reads[j];
     const size_t n = floats_of(b, of, 1);
@@ -629,12 +662,15 @@ static int reads_column(const trial *t, int of, size_t at) {
     return of != p->mixer.gated || (at >= k->first && at < k->first + k->count) ||
            (at >= s->first && at < s->first + s->count) ||
            (at >= m->first && at < m->first + m->count);
+  if (o->what == MIRAS__OP_ROTATE)
+    return at >= o->in_at[0] && at < o->in_at[0] + o->cols * o->heads;
   if (of == o->out) return r->by_head || (at >= o->out_at && at < o->out_at + o->cols);
   for (int i = 0; i < 3; i++) {
     const size_t cols = o->what == MIRAS__OP_TIMES    ? p->param[o->param].rows
                         : o->what == MIRAS__OP_BRANCH ? p->array[of].dim
                         : o->what == MIRAS__OP_CONV   ? (size_t)r->heads * r->dim
                         : o->what == MIRAS__OP_SKIP   ? p->mixer.value
+                        : o->what == MIRAS__OP_ATTEND ? (i ? p->attending.k : p->attending.q)
                                                       : (size_t)o->cols * o->heads;
     if (o->in[i] == of && at >= o->in_at[i] && at < o->in_at[i] + cols) return 1;
   }
@@ -691,9 +727,9 @@ static void trial_along(trial *t, int of, const double *g, size_t first, size_t 
   down = weighed(b, t->o, t->also, &t->x, t->dy);
   for (size_t e = 0; e < n; e++) to[e] += eps * v[e];
   up = (up - down) / (2 * eps);
-  off = fabs(up - found) / (sqrt(scale) + 1e-6);
+  off = fabs(up - found) > 1e-6 ? fabs(up - found) / (sqrt(scale) + 1e-6) : 0;
   if (off > most_off) most_off = off;
-  if (off > (memory ? 0.06 : 0.03) && fabs(up - found) > 1e-6) {
+  if (off > (memory ? 0.06 : 0.03)) {
     printf("%s, %d tokens: %s %s: gradient of %s along a direction is %g, should be %g\n", t->name,
            b->f->length, miras__ops[t->o->what].word, p->array[t->o->out].name,
            of < 0 ? "parameters" : p->array[of].name[0] ? p->array[of].name : "the stream", found,
@@ -754,7 +790,8 @@ static void operation(const bench *b, const miras__op *o, const char *name) {
   free(t.x.params), free(t.dy), free(t.ds);
 }
 
-/* Every operation of the layer that a row of the table has, in texts of so many tokens. */
+/* Every operation of the layer that a row of the table has, in texts of so many tokens; dk 0: of
+ * attention. */
 typedef struct op_case {
   const char *name;
   miras_preset preset;
@@ -775,6 +812,7 @@ static void operations(const op_case *c, int length) {
   d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
   d.layer[0].mixer.qk_heads = c->qk_heads;
   if (c->change) c->change(&d.layer[0]);
+  if (!c->dk) memcpy(d.pattern, "a", 2);
   b.m = miras_model_open(&d, NULL, why, sizeof why);
   memset(&td, 0, sizeof td);
   td.batch = 2, td.context = length;
@@ -834,6 +872,31 @@ static void chunk64(miras_layer_desc *d) { d->memory.chunk = 64; }
 static void error_first(miras_layer_desc *d) { d->memory.order = MIRAS_ORDER_ERROR_FIRST; }
 static void bounds(miras_layer_desc *d) { d->mixer.dt_min = 0.4f, d->mixer.dt_max = 0.8f; }
 
+/* Attention, of layers "a", which is the third of the model's. */
+static void attends(miras_layer_desc *d, int heads, int kv_heads, int dim, int window) {
+  d->attention.heads = heads, d->attention.kv_heads = kv_heads, d->attention.head_dim = dim;
+  d->attention.window = window;
+}
+static void attention(miras_layer_desc *d) { attends(d + 2, 4, 2, 32, 40); }
+static void attention64(miras_layer_desc *d) {
+  attends(d + 2, 2, 1, 64, 1024);
+  d[2].attention.qk_norm = d[2].attention.out_gate = 1;
+  d[2].attention.rope.interleaved = 1;
+}
+static void attention128(miras_layer_desc *d) {
+  attends(d + 2, 2, 1, 128, 64);
+  d[2].attention.rope.share = MIRAS_ROPE_SHARE_QUARTER;
+  d[2].attention.out_scale = 0.5f, d[2].attention.query_scale = 2;
+}
+static void still(miras_layer_desc *d) {
+  attends(d + 2, 2, 2, 32, 65);
+  d[2].attention.qk_norm = 2, d[2].attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+}
+static void beside(miras_layer_desc *d) {
+  attends(d, 2, 1, 32, 1024);
+  d->type = MIRAS_LAYER_PARALLEL;
+}
+
 static const op_case op_cases[] = {
   {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 40, NULL},
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 32, NULL},
@@ -854,7 +917,12 @@ static const op_case op_cases[] = {
   {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 32, NULL},
   {"kda", MIRAS_PRESET_KDA, 32, 64, 2, 1, 32, NULL},
   {"kda of 64", MIRAS_PRESET_KDA_MEMORY, 64, 32, 1, 0, 32, NULL},
-  {"kda of 128", MIRAS_PRESET_KDA_MEMORY, 128, 64, 1, 0, 32, error_first}
+  {"kda of 128", MIRAS_PRESET_KDA_MEMORY, 128, 64, 1, 0, 32, error_first},
+  {"attention", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, attention},
+  {"attention-64", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, attention64},
+  {"attention-128", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, attention128},
+  {"attention-still", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, still},
+  {"parallel", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, beside}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
@@ -1175,9 +1243,40 @@ static int run_fast(miras_model *m, const int32_t *tokens, int batch, int length
 typedef struct model_case {
   const char *name;
   miras_preset preset;
-  int dk, dv, heads, qk_heads, length, mlp, tied_norm;
+  int dk, dv, heads, qk_heads, length;
   float dropout;
+  const char *pattern;               /* of layers; NULL: the row's own                            */
 } model_case;
+
+static miras_model *model_open(const model_case *c, int reset) {
+  miras_model_desc d;
+  miras_model *m;
+  char why[256];
+  size_t count;
+  float *params;
+  if (miras_model_preset(&d, c->preset, 2) != MIRAS_OK) exit(2);
+  d.width = 64, d.vocab = WORDS, d.dropout = c->dropout;
+  d.layer[0].memory.heads = c->heads;
+  d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
+  d.layer[0].mixer.qk_heads = c->qk_heads;
+  d.layer[0].memory.reset_every = reset;
+  if (c->pattern) {
+    strcpy(d.pattern, c->pattern);
+    attends(&d.layer[2], 4, 2, 32, 24);
+    d.layer[2].attention.qk_norm = strchr(c->pattern, 'm') != NULL;
+  }
+  m = miras_model_open(&d, NULL, why, sizeof why);
+  if (!m) {
+    printf("%s: %s\n", c->name, why);
+    exit(2);
+  }
+  params = miras_model_params(m, &count);
+  drawn = 11;
+  for (size_t i = 0; i < (size_t)m->view_count; i++)
+    for (size_t j = 0; j < m->views[i].count; j++)
+      params[m->views[i].offset + j] += draw(-0.1f, 0.1f);
+  return m;
+}
 
 /* Gradients of each parameter beside the host's: the least cosine, and how far lengths are off. */
 static void compare_views(const miras_model *m, const float *grads, const model_made *once,
@@ -1206,32 +1305,16 @@ static void model(const model_case *c) {
   static int32_t tokens[2 * BATCH * MOST], one[2 * MOST];
   const size_t n = (size_t)(BATCH * c->length);
   miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
-  miras_model_desc d;
   miras_trainer_desc td;
-  miras_model *m;
+  miras_model *m = model_open(c, 0);
   miras_trainer *t;
   miras_batch x;
   model_made once, again, alone;
   char why[256];
-  float loss, *params, norm;
+  float loss, norm;
   double worst = 1, length, far = 0, apart = 0, whole;
   size_t count, i;
-  if (miras_model_preset(&d, c->preset, 2) != MIRAS_OK) exit(2);
-  d.width = 64, d.vocab = WORDS, d.dropout = c->dropout;
-  d.layer[0].memory.heads = c->heads;
-  d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
-  d.layer[0].mixer.qk_heads = c->qk_heads;
-  m = miras_model_open(&d, NULL, why, sizeof why);
-  if (!m) {
-    printf("%s: %s\n", c->name, why);
-    failed++;
-    return;
-  }
-  params = miras_model_params(m, &count);
-  drawn = 11;
-  for (i = 0; i < (size_t)m->view_count; i++)
-    for (size_t j = 0; j < m->views[i].count; j++)
-      params[m->views[i].offset + j] += draw(-0.1f, 0.1f);
+  (void) miras_model_params(m, &count);
   for (i = 0; i < 2 * n; i++) tokens[i] = (int32_t)(draw(0, 0.999f) * draw(0, 1) * WORDS);
   tokens[n + 3] = -1;
   memset(&td, 0, sizeof td);
@@ -1312,8 +1395,96 @@ static void rooms(void) {
     }
 }
 
+/* ---- sessions ---- */
+
+static const float *step(miras_cuda_fast_session *s, const int32_t *tokens, int batch, int length,
+                         int rows, float *to) {
+  const size_t all = (size_t)(batch * rows * WORDS);
+  float *logits = take(all);
+  const int32_t *there = (const int32_t *)send(tokens, (size_t)(batch * length) * 4);
+  STOP_IF(miras_cuda_fast_session_feed(s, there, length, logits, rows, 0) != MIRAS_OK);
+  fetch(to, logits, all * 4);
+  return to;
+}
+
+/* Texts side by side, a prompt and then token by token, beyond the window of attention, beside the
+ * host's sessions: rows are rounded to bfloat16 some twenty times on the way to logits, each time
+ * by up to 2^-9, and matrices once. Heads of some begin anew within. Then the same bits of a text
+ * alone, in one call; behind a reset; and where another goes on from its state. */
+static void session(const model_case *c) {
+  enum { TEXTS = 2, PROMPT = 3, STEPS = 30 };
+  static float said[STEPS][TEXTS * WORDS], alone[STEPS * WORDS], more[TEXTS * WORDS];
+  miras_cuda_fast_session s, one;
+  miras_session *host[TEXTS];
+  int32_t tokens[TEXTS][STEPS], prompt[TEXTS * PROMPT], now[TEXTS];
+  miras_model *m = model_open(c, c->preset == MIRAS_PRESET_GATED_DELTANET ? 32 : 0);
+  char why[256];
+  const size_t bytes = miras_cuda_fast_session_size(m, TEXTS, why, sizeof why);
+  const size_t bytes1 = miras_cuda_fast_session_size(m, 1, why, sizeof why);
+  double off = 0, size = 0;
+  void *state;
+  size_t each;
+  if (!bytes || !bytes1) {
+    printf("%s: %s\n", c->name, why);
+    failed++;
+    miras_close(m);
+    return;
+  }
+  take_back();
+  STOP_IF(miras_cuda_fast_session_init(&s, m, TEXTS, take(bytes / 4), bytes, 0) != MIRAS_OK);
+  STOP_IF(miras_cuda_fast_session_init(&one, m, 1, take(bytes1 / 4), bytes1, 0) != MIRAS_OK);
+  for (int i = 0; i < TEXTS; i++) {
+    host[i] = miras_session_open(m, NULL, NULL, why, sizeof why);
+    if (!host[i]) exit(2);
+    for (int t = 0; t < STEPS; t++) tokens[i][t] = (int32_t)draw(0, WORDS - 0.01f);
+    memcpy(prompt + i * PROMPT, tokens[i], sizeof(int32_t) * PROMPT);
+  }
+  for (int t = PROMPT - 1; t < STEPS; t++) {
+    for (int i = 0; i < TEXTS; i++) now[i] = tokens[i][t];
+    if (t < PROMPT) step(&s, prompt, TEXTS, PROMPT, 1, said[t]);
+    else step(&s, now, TEXTS, 1, 1, said[t]);
+    for (int i = 0; i < TEXTS; i++) {
+      const float *logits = t < PROMPT ? miras_session_feed(host[i], tokens[i], NULL, PROMPT)
+                                       : miras_session_step(host[i], tokens[i][t]);
+      for (int j = 0; j < WORDS; j++) {
+        const double is = (double)said[t][i * WORDS + j], should = (double)logits[j];
+        off += (is - should) * (is - should), size += should * should;
+      }
+    }
+  }
+  off = sqrt(off / size);
+  printf("%-20s %d texts, %d tokens: logits off by %.4f of their size\n", c->name, TEXTS, STEPS,
+         off);
+  if (!(off < 0.03)) failed++, puts("  that is too much");
+  step(&one, tokens[1], 1, STEPS, STEPS, alone);
+  for (int t = PROMPT - 1; t < STEPS; t++)
+    if (memcmp(alone + t * WORDS, said[t] + WORDS, WORDS * 4)) {
+      printf("%s: other bits of a text alone, token %d\n", c->name, t);
+      failed++;
+      break;
+    }
+  STOP_IF(miras_cuda_fast_session_reset(&one, 0, 0) != MIRAS_OK);
+  step(&one, tokens[1], 1, PROMPT, 1, alone);
+  if (memcmp(alone, said[PROMPT - 1] + WORDS, WORDS * 4))
+    printf("%s: other bits behind a reset\n", c->name), failed++;
+  state = miras_cuda_fast_session_state(&s, 1, &each);
+  STOP_IF(cudaMemcpyAsync(miras_cuda_fast_session_state(&s, 0, NULL), state, each,
+                          cudaMemcpyDeviceToDevice, 0));
+  now[0] = now[1] = 7;
+  step(&s, now, TEXTS, 1, 1, more);
+  if (memcmp(more, more + WORDS, WORDS * 4))
+    printf("%s: other bits of a state in another text\n", c->name), failed++;
+  if (miras_cuda_fast_session_state(&s, TEXTS, &each) || each ||
+      miras_cuda_fast_session_reset(&s, TEXTS, 0) != MIRAS_ERR_ARGUMENT ||
+      miras_cuda_fast_session_size(m, 0, why, sizeof why) || !strstr(why, "batch is 0"))
+    printf("%s: a text that is not there\n", c->name), failed++;
+  for (int i = 0; i < TEXTS; i++) miras_close(host[i]);
+  miras_close(m);
+}
+
 /* What is not run here is refused by a sentence that says what it is. */
-static void refused(miras_preset preset, int carried, int rank, int recompute, const char *says) {
+static void refused(miras_preset preset, int carried, int rank, int recompute, int reset,
+                    const char *says) {
   miras_model_desc d;
   miras_trainer_desc td;
   miras_model *m;
@@ -1321,10 +1492,11 @@ static void refused(miras_preset preset, int carried, int rank, int recompute, c
   if (miras_model_preset(&d, preset, 1) != MIRAS_OK) exit(2);
   d.width = 64, d.vocab = WORDS;
   d.adapter.rank = rank;
+  d.layer[0].memory.reset_every = reset;
   d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
   m = miras_model_open(&d, NULL, why, sizeof why);
   memset(&td, 0, sizeof td);
-  td.context = 8, td.carried = carried, td.recompute = recompute;
+  td.context = reset ? reset / 2 + 1 : 8, td.carried = carried, td.recompute = recompute;
   if (m && !miras_cuda_fast_size(m, &td, why, sizeof why) && strstr(why, says)) {
     miras_close(m);
     return;
@@ -1334,28 +1506,43 @@ static void refused(miras_preset preset, int carried, int rank, int recompute, c
   miras_close(m);
 }
 static void refusals(void) {
-  refused(MIRAS_PRESET_DFW, 0, 0, 0, "gates gates: it makes other gates");
-  refused(MIRAS_PRESET_RWKV7, 0, 0, 0, "shift");
-  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, "memory y: its memory is not a matrix, nor a");
-  refused(MIRAS_PRESET_MONETA, 0, 0, 0, "memory y: its decays or steps are one number per channel");
-  refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, 0, "operation ");
-  refused(MIRAS_PRESET_LONGHORN, 0, 0, 0, "memory y: ");
-  refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, 0, "carried is 3");
-  refused(MIRAS_PRESET_GATED_DELTANET, 0, 2, 0, "adapter.rank is 2");
-  refused(MIRAS_PRESET_GATED_DELTANET, 0, 0, 1, "recompute is 1");
+  refused(MIRAS_PRESET_DFW, 0, 0, 0, 0, "gates gates: it makes other gates");
+  refused(MIRAS_PRESET_RWKV7, 0, 0, 0, 0, "shift");
+  refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, 0,
+          "memory y: its memory is not a matrix, nor a perceptron");
+  refused(MIRAS_PRESET_MONETA, 0, 0, 0, 0,
+          "memory y: its decays or steps are one number per channel");
+  refused(MIRAS_PRESET_DELTAPRODUCT, 0, 0, 0, 0, "operation ");
+  refused(MIRAS_PRESET_LONGHORN, 0, 0, 0, 0, "memory y: ");
+  refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, 0, 0, "carried is 3");
+  refused(MIRAS_PRESET_GATED_DELTANET, 0, 2, 0, 0, "adapter.rank is 2");
+  refused(MIRAS_PRESET_GATED_DELTANET, 0, 0, 1, 0, "recompute is 1");
+  refused(MIRAS_PRESET_GATED_DELTANET, 0, 0, 0, 64,
+          "context is 33; in the fast tier it is up to 32");
+  {
+    static const model_case perceptron = {"titans", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 1, 0,
+                                          NULL};
+    miras_model *m = model_open(&perceptron, 0);
+    char why[256] = "";
+    if (miras_cuda_fast_session_size(m, 1, why, sizeof why) || !strstr(why, "has matrix memories"))
+      printf("a session's refusal says \"%s\"\n", why), failed++;
+    miras_close(m);
+  }
 }
 
 static const model_case models[] = {
-  {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 65, 1, 0, 0},
-  {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 1, 0, 0},
-  {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 1, 0, 0},
-  {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 1, 0, 0.1f},
-  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 1, 0, 0},
-  {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 1, 0, 0},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 1, 0, 0},
-  {"gla", MIRAS_PRESET_GLA, 32, 64, 2, 0, 65, 1, 0, 0},
-  {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 33, 1, 0, 0},
-  {"kda", MIRAS_PRESET_KDA, 32, 32, 2, 0, 130, 1, 0, 0}
+  {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 65, 0, NULL},
+  {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 0, NULL},
+  {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 0, NULL},
+  {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 0, NULL},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 0, NULL},
+  {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 0.1f, NULL},
+  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 0, NULL},
+  {"transformer", MIRAS_PRESET_YAAD, 32, 32, 2, 0, 70, 0, "a*2"},
+  {"hybrid", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 65, 0, "ma"},
+  {"gla", MIRAS_PRESET_GLA, 32, 64, 2, 0, 65, 0, NULL},
+  {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 33, 0, NULL},
+  {"kda", MIRAS_PRESET_KDA, 32, 32, 2, 0, 130, 0, NULL}
 };
 
 int main(int argc, char **argv) {
@@ -1366,8 +1553,9 @@ int main(int argc, char **argv) {
     return 77;
   }
   if (argc < 2 || asked(argc, argv, "ops")) {
-    for (unsigned i = 0; i < cases; i++)         /* each at two sizes: all in turn */
-      for (unsigned j = i % 4; j < sizes; j += 4) operations(&op_cases[i], lengths[j]);
+    for (unsigned i = 0; i < cases; i++)         /* at two sizes, all in turn; attention at all */
+      for (unsigned j = op_cases[i].dk ? i % 4 : 0; j < sizes; j += op_cases[i].dk ? 4 : 1)
+        operations(&op_cases[i], lengths[j]);
     printf("%u operations, off by up to %.4f of their size\n", checked, most_off);
   }
   if (argc < 2 || asked(argc, argv, "token")) {
@@ -1379,6 +1567,8 @@ int main(int argc, char **argv) {
   if (argc < 2 || asked(argc, argv, "refusals")) refusals(), rooms();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
+  for (unsigned i = 5; i < sizeof models / sizeof *models; i++)      /* from gated-deltanet on    */
+    if (argc < 2 || asked(argc, argv, "sessions")) session(&models[i]);
   printf("%u wrong\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
   return failed || shim_findings();

@@ -31,11 +31,13 @@ size='--dim 16 --layers 1 --heads 2 --context 16 --batch 2 --threads 1 --chars'
 for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
   '--model transformer'; do
   for program in lm lm_cuda; do
-    ./$program train text $size --steps 3 $what --out $program.safetensors >said 2>&1 ||
+    tier=
+    [ $program = lm_cuda ] && tier='--products float'
+    ./$program train text $size --steps 3 $what $tier --out $program.safetensors >said 2>&1 ||
       { cat said; exit 1; }
     if grep -q 'portable' said; then echo 'skipped: no fused multiply-add'; exit 77; fi
-    ./$program generate $program.safetensors --tokens 60 >$program.text || exit 1
-    ./$program eval $program.safetensors text >score || exit 1
+    ./$program generate $program.safetensors $tier --tokens 60 >$program.text || exit 1
+    ./$program eval $program.safetensors $tier text >score || exit 1
     head -n 3 score >$program.score
   done
   for kind in safetensors text score; do
@@ -45,21 +47,38 @@ for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
   done
   echo "$what: compared"
 done
-# the fast tier: what it has of a model, and the same training nearly
+# the fast tier: what it has of a model, which is then the default, and the same training nearly
 size='--dim 64 --layers 1 --heads 2 --context 32 --batch 2 --threads 1 --chars --steps 3'
 ./lm_cuda train text $size --model gated-deltanet --plan >said || { cat said; exit 1; }
 grep -q '^18 of 18 operations are fast' said || { cat said; exit 1; }
+./lm_cuda train text $size --model transformer --plan >said || { cat said; exit 1; }
+grep -q 'the fast tier trains this model' said || { cat said; exit 1; }
 ./lm_cuda train text $size --model moneta --plan >said || { cat said; exit 1; }
 grep -q 'reference memory y: its decays or steps are one number per channel' said ||
   { cat said; exit 1; }
 ./lm_cuda train text $size --model moneta --products fast >said 2>&1 && { cat said; exit 1; }
 grep -q 'layer 0, operation memory' said || { cat said; exit 1; }
+./lm_cuda train text $size --dim 16 --context 16 --steps 1 --model moneta \
+  --out moneta.safetensors >said 2>&1 || { cat said; exit 1; }
+grep -q 'the reference tier, in float: layer 0, operation memory' said || { cat said; exit 1; }
 for products in float fast; do
-  ./lm_cuda train text $size --model gated-deltanet --products $products \
-    --out $products.safetensors >said 2>&1 || { cat said; exit 1; }
+  tier=
+  [ $products = float ] && tier='--products float'
+  ./lm_cuda train text $size --model gated-deltanet $tier --out $products.safetensors >said 2>&1 ||
+    { cat said; exit 1; }
+  [ "$tier" ] || grep -q 'lm_cuda: the fast tier' said || { cat said; exit 1; }
   ./lm eval $products.safetensors text >score || exit 1
   awk '/^one pass/ { print $(NF - 2) }' score >$products.score
 done
+head -c 500 text >part
+for program in lm lm_cuda; do
+  ./$program eval fast.safetensors part 2>said >score || { cat said; exit 1; }
+  awk '/^one pass/ { print $(NF - 2) }' score >$program.part
+done
+grep -q 'lm_cuda: the fast tier' said || { cat said; exit 1; }
+paste lm.part lm_cuda.part | awk '
+  { print "a session of the fast tier: " $2 " bits a byte, of the host " $1
+    exit $1 / $2 < 0.998 || $1 / $2 > 1.002 }' || exit 1
 paste float.score fast.score | awk '
   { print "the fast tier: " $2 " bits a byte, the host\047s products " $1
     exit $1 / $2 < 0.998 || $1 / $2 > 1.002 }' || exit 1
