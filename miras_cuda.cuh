@@ -257,10 +257,10 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
  * (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), exact matrix memories with
  * a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and value_dim a
  * multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA, HGRN2, KDA and
- * their likes); and memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2,
- * a decay, step and momentum per head or token_rates, inner_norm and inner_residual, key_dim a
- * multiple of 16, chunk up to 64, as far as a block's shared memory goes. It reads tokens and says
- * the next one. miras_cuda_fast_op tells what it has not. */
+ * their likes), which may begin anew (reset_every); and memories that are perceptrons of two layers
+ * (Titans' memory, TTT-MLP) with L2, a decay, step and momentum per head or token_rates, inner_norm
+ * and inner_residual, key_dim a multiple of 16, chunk up to 64, as far as a block's shared memory
+ * goes. It reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -3122,6 +3122,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  *   U = M diag(b) W                               Y = diag(exp G) Q S + P U
  *   S <- exp(G_63) S + (diag(exp(G_63 - G)) K)' U
  * No exponent is above 0, and nothing is divided. Rows behind a text's end are zeros with decay 1.
+ * Where a head begins anew a chunk ends, and S is the initial one again.
  * With a decay of each channel of keys G_i and z_i are vectors [dk], and exponents are inside of
  * products: C1 leaves Q (.) exp G, K (.) exp z and K (.) exp(G_63 - G), with which C2 and C3 do the
  * same. Of squares, 16 rows i and 16 earlier ones j with last row e are products of matrix units,
@@ -3151,6 +3152,7 @@ typedef struct miras__fast_chunks {
   float one_step;                    /* of all heads, where step is NULL                          */
   unsigned ldq, ldk, ldv, ldd, ldy, ld_dq, ld_dk, ld_dv, ld_keep, ld_step, ldw;
   unsigned batch, heads, group, tokens, chunks, value;
+  unsigned every, grid;              /* 0, or reset_every; heads take turns on the grid           */
   int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
 
@@ -3191,15 +3193,34 @@ __device__ static inline void miras__square_bring(bf16 *to, const bf16 *from, un
 
 /* Where a block's chunk lies: its sequence and head i of all, and chunk c of them. */
 typedef struct miras__fast_place {
-  unsigned b, h, rows;               /* rows of the text in it                                    */
+  unsigned b, h, rows;               /* rows of the text in it, 0 where others have more chunks   */
   size_t row, square;                /* its first, and how many chunks are before it              */
+  int anew;                          /* its head begins anew here                                 */
 } miras__fast_place;
+/* Tokens before a head begins anew for the first time. */
+static MIRAS__BOTH unsigned miras__fast_first(unsigned h, unsigned heads, unsigned every,
+                                              unsigned grid) {
+  return every - (unsigned)((uint64_t)h * every / heads) / grid * grid;
+}
 __device__ static inline miras__fast_place miras__fast_at(const miras__fast_chunks *a, unsigned i,
                                                           unsigned c) {
   miras__fast_place at;
-  at.b = i / a->heads, at.h = i % a->heads;
-  at.rows = a->tokens - c * 64 < 64 ? a->tokens - c * 64 : 64;
-  at.row = (size_t)at.b * a->tokens + c * 64;
+  unsigned start = c * 64, end = a->tokens;
+  at.b = i / a->heads, at.h = i % a->heads, at.anew = 0;
+  if (a->every) {
+    const unsigned first = miras__fast_first(at.h, a->heads, a->every, a->grid);
+    const unsigned before = (first + 63) / 64, each = (a->every + 63) / 64;
+    unsigned to = first;
+    if (c >= before) {
+      start = first + (c - before) / each * a->every + (c - before) % each * 64;
+      to = first + ((c - before) / each + 1) * a->every;
+      at.anew = (c - before) % each == 0 && start < end;
+    }
+    if (to < end) end = to;
+    if (start > end) start = end;
+  }
+  at.rows = end - start < 64 ? end - start : 64;
+  at.row = (size_t)at.b * a->tokens + start;
   at.square = (size_t)i * a->chunks + c;
   return at;
 }
@@ -3531,10 +3552,11 @@ __device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned ro
                     c[n][2 * h + 1]);
 }
 
-/* States in accumulators from floats, [.., key, value] or turned, of matrix i, and to them. */
+/* States in accumulators from floats, [.., key, value] or turned, of matrix i, and to them, or
+ * added to them. */
 template <int DK, int VB>
 __device__ static inline void miras__state_floats(const miras__fast_chunks *a, const float *from,
-                                                  float *to, unsigned i, unsigned column,
+                                                  float *to, int adds, unsigned i, unsigned column,
                                                   float (*s)[VB / 8][4]) {
   const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB, 0, 0>::TILES; t++)
@@ -3544,7 +3566,7 @@ __device__ static inline void miras__state_floats(const miras__fast_chunks *a, c
         const unsigned c = column + 8 * n + 2 * (threadIdx.x % 4) + e % 2;
         const size_t at = (size_t)i * DK * a->value + (a->turned ? c * DK + r : r * a->value + c);
         if (!to) s[t][n][e] = r < DK && from ? from[at] : 0;
-        else if (r < DK) to[at] = s[t][n][e];
+        else if (r < DK) to[at] = (adds ? to[at] : 0) + s[t][n][e];
       }
 }
 
@@ -3605,13 +3627,15 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
   const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  miras__state_floats<DK, VB>(&a, a.init, NULL, a.texts ? i : i % a.heads, column, s);
-  miras__state_put<DK, VB>(all + room::S, s);
   miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all, i, 0, a.v, a.ldv, column);
   for (unsigned c = 0; c < a.chunks; c++) {
     bf16 *const now = all + c % 2 * room::HALVES;
     const miras__fast_place at = miras__fast_at(&a, i, c);
     const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
+    if (!c || at.anew) {
+      miras__state_floats<DK, VB>(&a, a.init, NULL, 0, a.texts ? i : i % a.heads, column, s);
+      miras__state_put<DK, VB>(all + room::S, s);
+    }
     miras__bring_wait<0>();
     __syncthreads();
     if (c + 1 < a.chunks)
@@ -3639,7 +3663,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
     miras__state_put<DK, VB>(all + room::S, s);
   }
   miras__bring_wait<0>();
-  if (!AGAIN && a.last) miras__state_floats<DK, VB>(&a, NULL, a.last, i, column, s);
+  if (!AGAIN && a.last) miras__state_floats<DK, VB>(&a, NULL, a.last, 0, i, column, s);
 }
 
 /* C3: back through the chunks. */
@@ -3650,7 +3674,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
   const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  miras__state_floats<DK, VB>(&a, a.dlast, NULL, i, column, s);
+  int begun = 0;
+  miras__state_floats<DK, VB>(&a, a.dlast, NULL, 0, i, column, s);
   miras__state_put<DK, VB>(all + room::S, s);
   miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (a.chunks - 1) % 2 * room::HALVES, i,
                                            a.chunks - 1, a.d, a.ldd, column);
@@ -3706,11 +3731,15 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
     miras__state_scale<DK, VB, CH>(s, g);
     miras__state_times<DK, VB>(s, now + room::Q, now + room::V);
     if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::U);
+    if ((!c || at.anew) && a.dinit) {
+      miras__state_floats<DK, VB>(&a, NULL, a.dinit, begun, i, column, s);
+      MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++) miras__clear<VB / 8>(s[t]);
+      begun = 1;
+    }
     __syncthreads();
     miras__state_put<DK, VB>(all + room::S, s);
   }
   miras__bring_wait<0>();
-  if (a.dinit) miras__state_floats<DK, VB>(&a, NULL, a.dinit, i, column, s);
 }
 
 /* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them and of
@@ -4107,16 +4136,10 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
  * States [B heads, value, DK] floats, keys along memory: a lane has four of a column's numbers, of
  * EACH columns one behind the other; a block of 128 threads has COLUMNS of a state. */
 typedef struct miras__fast_token {
+  miras__fast_chunks of;             /* rows, gates, and what heads of sessions begin with        */
   float *s;
-  const bf16 *q, *k, *v;             /* [B, ld]                                                   */
-  bf16 *y;                           /* [B, heads value]                                          */
-  const float *keep, *step;          /* [B, ld] of heads; step NULL: one_step for all             */
-  const float *init;                 /* of sessions: [heads, key, value] that heads have at ...   */
-  const unsigned char *texts;        /* ... position 0 and, in turn, every so many tokens         */
-  float one_step;
+  const unsigned char *texts;        /* of sessions: positions first                              */
   size_t apart;                      /* floats between texts                                      */
-  unsigned ldq, ldk, ldv, ldy, ld_keep, ld_step, heads, group, value, every, grid;
-  int after, delta;
 } miras__fast_token;
 template <int DK> struct miras__fast_columns {
   enum { LANES = DK / 4, COLUMNS = DK == 32 ? 32 : 16, EACH = COLUMNS * LANES / 128 };
@@ -4129,44 +4152,49 @@ __device__ static inline void miras__get4(float x[4], const bf16 *p) {
 template <int DK>
 MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
   typedef miras__fast_columns<DK> of;
-  const unsigned across = a.value / of::COLUMNS, i = blockIdx.x / across;
-  const unsigned b = i / a.heads, h = i % a.heads, lane = threadIdx.x % of::LANES;
+  const miras__fast_chunks &r = a.of;
+  const unsigned across = r.value / of::COLUMNS, i = blockIdx.x / across;
+  const unsigned b = i / r.heads, h = i % r.heads, lane = threadIdx.x % of::LANES;
   const unsigned first = blockIdx.x % across * of::COLUMNS + threadIdx.x / of::LANES * of::EACH;
+  const unsigned channels = r.channels ? DK : 1;
   float4 *const s =
-    (float4 *)(void *)(a.s + b * a.apart + ((size_t)h * a.value + first) * DK) + lane;
-  const bf16 *const v = a.v + (size_t)b * a.ldv + h * a.value + first;
+    (float4 *)(void *)(a.s + b * a.apart + ((size_t)h * r.value + first) * DK) + lane;
+  const bf16 *const v = r.v + (size_t)b * r.ldv + h * r.value + first;
+  const float *const a_t = r.keep + (r.keep_gate ? (size_t)b * r.ld_keep : 0) + h * channels;
+  const float step = r.step ? r.step[(size_t)b * r.ld_step + h] : r.one_step;
   float4 x[of::EACH];
-  float k[4], q[4], y[of::EACH];
-  const float keep = a.keep[(size_t)b * a.ld_keep + h];
-  const float step = a.step ? a.step[(size_t)b * a.ld_step + h] : a.one_step;
+  float k[4], q[4], keep[4], read[4], y[of::EACH];
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) x[n] = s[n * of::LANES];
-  if (a.init) {
+  if (a.texts) {
     const uint64_t now = *(const uint64_t *)(const void *)(a.texts + 4 * b * a.apart);
-    const uint64_t turn = a.every ? now + (uint64_t)h * a.every / a.heads / a.grid * a.grid : 0;
-    const float *const init = a.init + ((size_t)h * DK + 4 * lane) * a.value + first;
-    if (!now || (turn >= a.every && a.every && turn % a.every == 0))
+    const unsigned turn = r.every ? miras__fast_first(h, r.heads, r.every, r.grid) : 0;
+    const float *const init = r.init + ((size_t)h * DK + 4 * lane) * r.value + first;
+    if (!now || (r.every && now >= turn && (now - turn) % r.every == 0))
       MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
-        x[n].x = init[n], x[n].y = init[a.value + n];
-        x[n].z = init[2 * a.value + n], x[n].w = init[3 * a.value + n];
+        x[n].x = init[n], x[n].y = init[r.value + n];
+        x[n].z = init[2 * r.value + n], x[n].w = init[3 * r.value + n];
       }
   }
-  miras__get4(k, a.k + (size_t)b * a.ldk + h / a.group * DK + 4 * lane);
-  miras__get4(q, a.q + (size_t)b * a.ldq + h / a.group * DK + 4 * lane);
+  miras__get4(k, r.k + (size_t)b * r.ldk + h / r.group * DK + 4 * lane);
+  miras__get4(q, r.q + (size_t)b * r.ldq + h / r.group * DK + 4 * lane);
+  MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
+    keep[e] = a_t[r.channels ? 4 * lane + e : 0];
+    read[e] = r.after ? keep[e] * k[e] : k[e];
+  }
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
-    float e = miras__wide(v[n]), read;
-    if (a.delta) {
-      read = x[n].x * k[0] + x[n].y * k[1] + x[n].z * k[2] + x[n].w * k[3];
-      e -= (a.after ? keep : 1) * miras__lanes_sum(read, of::LANES);
-    }
+    float e = miras__wide(v[n]);
+    if (r.delta)
+      e -= miras__lanes_sum(x[n].x * read[0] + x[n].y * read[1] + x[n].z * read[2] +
+                              x[n].w * read[3], of::LANES);
     e *= step;
-    x[n].x = keep * x[n].x + e * k[0], x[n].y = keep * x[n].y + e * k[1];
-    x[n].z = keep * x[n].z + e * k[2], x[n].w = keep * x[n].w + e * k[3];
+    x[n].x = keep[0] * x[n].x + e * k[0], x[n].y = keep[1] * x[n].y + e * k[1];
+    x[n].z = keep[2] * x[n].z + e * k[2], x[n].w = keep[3] * x[n].w + e * k[3];
     y[n] = miras__lanes_sum(x[n].x * q[0] + x[n].y * q[1] + x[n].z * q[2] + x[n].w * q[3],
                             of::LANES);
     s[n * of::LANES] = x[n];
   }
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n += 2)
-    if (!lane) miras__put2(a.y + (size_t)b * a.ldy + h * a.value + first + n, y[n], y[n + 1]);
+    if (!lane) miras__put2(r.y + (size_t)b * r.ldy + h * r.value + first + n, y[n], y[n + 1]);
 }
 
 /* ---- P: perceptrons ----
@@ -5455,14 +5483,29 @@ static void miras__fast_more(size_t *most, size_t n) { if (n > *most) *most = n;
 
 enum { MIRAS__LIBRARY_ROOM = 32 << 20 };   /* bytes that cuBLASLt may work in                     */
 
+/* Chunks of the head that has most of them in a text of so many tokens. */
+static size_t miras__fast_chunk_count(const miras__mixer *m, size_t length) {
+  const size_t every = (size_t)m->plan.d.reset_every, heads = every ? m->heads : 0;
+  size_t most = (length + 63) / 64, h;
+  for (h = 0; h < heads; h++) {
+    const size_t first = miras_fast::miras__fast_first(
+      (unsigned)h, (unsigned)heads, (unsigned)every, (unsigned)miras__reset_grid(&m->plan.d));
+    if (length > first)
+      miras__fast_more(&most, (first + 63) / 64 + (length - first) / every * ((every + 63) / 64) +
+                                ((length - first) % every + 63) / 64);
+  }
+  return most;
+}
+
 /* What memories take: numbers of all [heads, 64 chunks], of logarithms, of chunks' squares and
  * states, of initial states, and of rows of values, and of keys with a decay per channel. */
 typedef struct miras__chunk_needs {
   size_t heads, logs, squares, states, inits, rows, left;
 } miras__chunk_needs;
 static void miras__fast_chunk_needs(miras__chunk_needs *most, size_t texts, size_t length,
-                                    size_t heads, size_t dk, size_t dv, int channels) {
-  const size_t all = texts * heads, chunks = (length + 63) / 64;
+                                    size_t chunks, size_t heads, size_t dk, size_t dv,
+                                    int channels) {
+  const size_t all = texts * heads;
   miras__fast_more(&most->heads, all * chunks * 64);
   miras__fast_more(&most->logs, all * chunks * 64 * (channels ? dk : 1));
   miras__fast_more(&most->squares, all * chunks * 4096);
@@ -5523,8 +5566,9 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
                                                (size_t)f->d.context, NULL, &room, &x));
     return;
   }
-  miras__fast_chunk_needs(&most->chunks, (size_t)f->d.batch, (size_t)f->d.context, m->heads, m->dk,
-                          m->dv, m->plan.per_feature);
+  miras__fast_chunk_needs(&most->chunks, (size_t)f->d.batch, (size_t)f->d.context,
+                          miras__fast_chunk_count(m, (size_t)f->d.context), m->heads, m->dk, m->dv,
+                          m->plan.per_feature);
 }
 
 /* What an operation has in a text's state, and operations before `end`; the position is first. */
@@ -5654,9 +5698,10 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
       if (miras_cuda_fast_op(m, l, i, text, sizeof text)) continue;
       return miras__say(why, n, "layer %d, operation %s", l, text), 0;
     }
-    if (reset && check.desc.context > most)
-      return miras__say(why, n, "context is %d; in the fast tier it is up to %d, where a head "
-                                "begins anew (memory.reset_every)", check.desc.context, most), 0;
+    if (reset && p->mixer.plan.engine == MIRAS__RUN_FROZEN && check.desc.context > most)
+      return miras__say(why, n, "context is %d; with perceptrons in the fast tier it is up to %d, "
+                                "where a head begins anew (memory.reset_every)",
+                        check.desc.context, most), 0;
   }
   return 1;
 }
@@ -6467,6 +6512,15 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
   miras__fast_launch(f, run.c4, chunks, 128, run.bytes4, x);
 }
 
+static void miras__fast_token_run(miras__fast *f, const miras_fast::miras__fast_token &x,
+                                  size_t texts, size_t dk) {
+  miras__fast_launch(f,
+                     dk == 32   ? miras_fast::miras__run_fast_token<32>
+                     : dk == 64 ? miras_fast::miras__run_fast_token<64>
+                                : miras_fast::miras__run_fast_token<128>,
+                     texts * x.of.heads * (x.of.value / (dk == 32 ? 32 : 16)), 128, 0, x);
+}
+
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
@@ -6485,8 +6539,17 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   x.one_step = m->plan.d.learning_rate;
   x.init = miras__fast_param(a, MIRAS__W_MEMORY);
   x.batch = (unsigned)a->f->batch, x.heads = (unsigned)m->heads, x.group = (unsigned)m->group;
-  x.tokens = (unsigned)a->f->length, x.chunks = (x.tokens + 63) / 64, x.value = (unsigned)m->dv;
-  x.after = m->plan.after, x.delta = m->plan.delta;
+  x.tokens = (unsigned)a->f->length, x.value = (unsigned)m->dv;
+  x.chunks = (unsigned)miras__fast_chunk_count(m, (size_t)a->f->length);
+  x.after = m->plan.after, x.delta = m->plan.delta, x.every = (unsigned)m->plan.d.reset_every;
+  if (x.every) x.grid = (unsigned)miras__reset_grid(&m->plan.d);
+  if (a->f->sits) {
+    miras_fast::miras__fast_token token;
+    token.of = x, token.texts = a->f->texts, token.apart = a->f->apart / 4;
+    token.s = (float *)(void *)(a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o));
+    miras__fast_token_run(a->f, token, a->f->rows, m->dk);
+    return;
+  }
   x.d = miras__fast_d(a, o->out, 0), x.ldd = miras__fast_ldd(a, o->out);
   x.dq = miras__fast_d(a, o->in[0], 0), x.ld_dq = miras__fast_ldd(a, o->in[0]);
   x.dk = miras__fast_d(a, m->k, 0), x.ld_dk = miras__fast_ldd(a, m->k);
@@ -6545,53 +6608,22 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
 
 /* ---- of a session ---- */
 
-static void miras__fast_token_run(miras__fast *f, const miras_fast::miras__fast_token *x,
-                                  size_t texts, size_t dk) {
-  miras__fast_launch(f,
-                     dk == 32   ? miras_fast::miras__run_fast_token<32>
-                     : dk == 64 ? miras_fast::miras__run_fast_token<64>
-                                : miras_fast::miras__run_fast_token<128>,
-                     texts * x->heads * (x->value / (dk == 32 ? 32 : 16)), 128, 0, *x);
-}
-/* A memory's or a tail's, of one token of each text. */
+/* A tail's, of one token of each text. */
 static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o) {
-  miras__fast *f = a->f;
-  const miras__mixer *m = &a->p->mixer;
-  const size_t at = f->now_at + miras__fast_state_at(a->p, o);
-  if (o->what == MIRAS__OP_MEMORY) {
-    const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
-    const float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;
-    miras_fast::miras__fast_token x;
-    memset((void *)&x, 0, sizeof x);
-    x.s = (float *)(void *)(f->texts + at), x.apart = f->apart / 4;
-    x.q = miras__fast_x(a, o->in[0], 0), x.ldq = miras__fast_ldx(a, o->in[0]);
-    x.k = miras__fast_x(a, m->k, 0), x.ldk = miras__fast_ldx(a, m->k);
-    x.v = miras__fast_x(a, m->v, 0), x.ldv = miras__fast_ldx(a, m->v);
-    x.y = miras__fast_x(a, o->out, 0), x.ldy = miras__fast_ldx(a, o->out);
-    x.keep = miras__fast_factors(a) + miras__up8(m->outs), x.one_step = m->plan.d.learning_rate;
-    if (keep->count) x.keep = gates + keep->first, x.ld_keep = miras__fast_ldx(a, m->gated);
-    if (step->count) x.step = gates + step->first, x.ld_step = miras__fast_ldx(a, m->gated);
-    x.heads = (unsigned)m->heads, x.group = (unsigned)m->group, x.value = (unsigned)m->dv;
-    x.after = m->plan.after, x.delta = m->plan.delta;
-    x.init = miras__fast_param(a, MIRAS__W_MEMORY), x.texts = f->texts;
-    x.every = (unsigned)m->plan.d.reset_every;
-    if (x.every) x.grid = (unsigned)miras__reset_grid(&m->plan.d);
-    miras__fast_token_run(f, &x, f->rows, m->dk);
-  } else {
-    const miras__tail *t = &a->p->tail[o->part];
-    miras_fast::miras__fast_moved x;
-    memset((void *)&x, 0, sizeof x);
-    x.texts = f->texts + at, x.apart = f->apart, x.batch = (unsigned)f->rows;
-    x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
-    x.back = t->back, x.items = t->cols / 8;
-    if (t->back) miras__fast_rows(f, miras_fast::miras__run_fast_moved, f->rows * x.items, x);
-  }
+  const miras__tail *t = &a->p->tail[o->part];
+  miras_fast::miras__fast_moved x;
+  memset((void *)&x, 0, sizeof x);
+  x.texts = a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o), x.apart = a->f->apart;
+  x.batch = (unsigned)a->f->rows;
+  x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
+  x.back = t->back, x.items = t->cols / 8;
+  if (t->back) miras__fast_rows(a->f, miras_fast::miras__run_fast_moved, a->f->rows * x.items, x);
 }
 
 /* ---- a layer ---- */
 
 static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int back) {
-  switch (a->f->sits && o->what == MIRAS__OP_MEMORY ? (unsigned char)MIRAS__OP_TAIL : o->what) {
+  switch (o->what) {
     case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM:
       miras__fast_norms(a, o, back);
       break;
@@ -6978,9 +7010,8 @@ static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int b
   for (l = 0; l < m->desc.layers; l++) {
     const miras__plan *q = &m->layers[l].p->mixer.plan;
     if (!m->layers[l].p->mixer.heads) continue;
-    if (q->engine != MIRAS__RUN_EXACT || q->per_feature)
-      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories with one "
-                                "decay per head", l), 0;
+    if (q->engine != MIRAS__RUN_EXACT)
+      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories", l), 0;
   }
   miras__fast_begin(f, m, &d, 1);
   f->batch = 1, f->length = batch;   /* rows are of texts                                         */
@@ -7047,6 +7078,7 @@ miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
 
 miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream) {
   miras_fast::miras__fast_token a;
+  miras_fast::miras__fast_chunks *const r = &a.of;
   miras__fast f;
   if (!x || !x->state || !x->query || !x->key || !x->value || !x->answer || !x->keep || !x->step ||
       x->batch < 1 || x->heads < 1 || x->key_heads < 1 || x->heads % x->key_heads ||
@@ -7056,15 +7088,15 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
   memset((void *)&a, 0, sizeof a);
   memset((void *)&f, 0, sizeof f);
   f.stream = stream;
-  a.s = x->state, a.q = x->query, a.k = x->key, a.v = x->value, a.y = x->answer;
-  a.keep = x->keep, a.step = x->step;
-  a.ldq = a.ldk = (unsigned)(x->key_heads * x->key_dim);
-  a.ldv = a.ldy = (unsigned)(x->heads * x->value_dim);
-  a.ld_keep = a.ld_step = (unsigned)x->heads;
-  a.apart = (size_t)a.ldv * (size_t)x->key_dim;
-  a.heads = (unsigned)x->heads, a.group = (unsigned)(x->heads / x->key_heads);
-  a.value = (unsigned)x->value_dim, a.after = x->decay_first, a.delta = x->delta;
-  miras__fast_token_run(&f, &a, (size_t)x->batch, (size_t)x->key_dim);
+  a.s = x->state, r->q = x->query, r->k = x->key, r->v = x->value, r->y = x->answer;
+  r->keep = x->keep, r->step = x->step, r->keep_gate = 1;
+  r->ldq = r->ldk = (unsigned)(x->key_heads * x->key_dim);
+  r->ldv = r->ldy = (unsigned)(x->heads * x->value_dim);
+  r->ld_keep = r->ld_step = r->heads = (unsigned)x->heads;
+  a.apart = (size_t)r->ldv * (size_t)x->key_dim;
+  r->group = (unsigned)(x->heads / x->key_heads);
+  r->value = (unsigned)x->value_dim, r->after = x->decay_first, r->delta = x->delta;
+  miras__fast_token_run(&f, a, (size_t)x->batch, (size_t)x->key_dim);
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
@@ -7090,8 +7122,8 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
       x->value_dim % 32 || x->value_dim > 4096)
     return MIRAS_ERR_ARGUMENT;
   dk = (size_t)x->key_dim, dv = (size_t)x->value_dim, rows = (size_t)x->batch * (size_t)x->length;
-  miras__fast_chunk_needs(&needs, (size_t)x->batch, (size_t)x->length, (size_t)x->heads, dk, dv,
-                          x->channels);
+  miras__fast_chunk_needs(&needs, (size_t)x->batch, (size_t)x->length,
+                          ((size_t)x->length + 63) / 64, (size_t)x->heads, dk, dv, x->channels);
   needs.inits = 0;
   if (!back) needs.states = needs.rows = 0;
   f.base = (char *)room, f.stream = stream;

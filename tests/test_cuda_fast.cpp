@@ -101,7 +101,6 @@ static void memory_in_double(const bench *b, const miras__op *o, const numbers *
   for (size_t seq = 0; seq < (size_t)b->f->batch; seq++)
     for (size_t h = 0; h < m->heads; h++) {
       const double *init = param_of(b, x, MIRAS__W_MEMORY) + h * dk * dv;
-      for (size_t i = 0; i < dk * dv; i++) s[i] = init[i];
       for (size_t t = 0; t < T; t++) {
         const size_t row = seq * T + t;
         const size_t key = h / m->group * dk;
@@ -114,6 +113,7 @@ static void memory_in_double(const bench *b, const miras__op *o, const numbers *
         const double *a = keep->count ? gates + row * ldg + keep->first + h * channels : &still;
         const double rate = step->count ? gates[row * ldg + step->first + h]
                                         : (double)m->plan.d.learning_rate;
+        if (!miras__since(&m->plan.d, h, t)) memcpy(s, init, dk * dv * sizeof *s);
         for (size_t j = 0; j < dv; j++) {
           r[j] = 0;
           for (size_t i = 0; m->plan.delta && i < dk; i++)
@@ -872,6 +872,12 @@ static void chunk64(miras_layer_desc *d) { d->memory.chunk = 64; }
 static void error_first(miras_layer_desc *d) { d->memory.order = MIRAS_ORDER_ERROR_FIRST; }
 static void bounds(miras_layer_desc *d) { d->mixer.dt_min = 0.4f, d->mixer.dt_max = 0.8f; }
 
+/* Heads begin anew within chunks of the kernels, each elsewhere, some twice. */
+static void anew(miras_layer_desc *d) { d->memory.chunk = 16, d->memory.reset_every = 80; }
+static void anew_often(miras_layer_desc *d) {
+  d->memory.chunk = 16, d->memory.reset_every = 48, d->memory.order = MIRAS_ORDER_ERROR_FIRST;
+}
+
 /* Attention, of layers "a", which is the third of the model's. */
 static void attends(miras_layer_desc *d, int heads, int kv_heads, int dim, int window) {
   d->attention.heads = heads, d->attention.kv_heads = kv_heads, d->attention.head_dim = dim;
@@ -891,6 +897,11 @@ static void attention128(miras_layer_desc *d) {
 static void still(miras_layer_desc *d) {
   attends(d + 2, 2, 2, 32, 65);
   d[2].attention.qk_norm = 2, d[2].attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+}
+static void yarn(miras_layer_desc *d) {
+  attends(d + 2, 2, 1, 32, 24);
+  d[2].attention.rope_scaling.type = MIRAS_ROPE_SCALING_YARN;
+  d[2].attention.rope_scaling.factor = 8, d[2].attention.rope_scaling.context = 64;
 }
 static void beside(miras_layer_desc *d) {
   attends(d, 2, 1, 32, 1024);
@@ -922,7 +933,10 @@ static const op_case op_cases[] = {
   {"attention-64", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, attention64},
   {"attention-128", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, attention128},
   {"attention-still", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, still},
-  {"parallel", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, beside}
+  {"parallel", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, beside},
+  {"attention, yarn", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, yarn},
+  {"kda, anew", MIRAS_PRESET_KDA, 64, 64, 2, 1, 32, anew},
+  {"gated-deltanet, anew", MIRAS_PRESET_GATED_DELTANET, 32, 32, 3, 0, 32, anew_often}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
@@ -1246,9 +1260,10 @@ typedef struct model_case {
   int dk, dv, heads, qk_heads, length;
   float dropout;
   const char *pattern;               /* of layers; NULL: the row's own                            */
+  int reset;                         /* reset_every                                               */
 } model_case;
 
-static miras_model *model_open(const model_case *c, int reset) {
+static miras_model *model_open(const model_case *c) {
   miras_model_desc d;
   miras_model *m;
   char why[256];
@@ -1259,7 +1274,7 @@ static miras_model *model_open(const model_case *c, int reset) {
   d.layer[0].memory.heads = c->heads;
   d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
   d.layer[0].mixer.qk_heads = c->qk_heads;
-  d.layer[0].memory.reset_every = reset;
+  d.layer[0].memory.reset_every = c->reset;
   if (c->pattern) {
     strcpy(d.pattern, c->pattern);
     attends(&d.layer[2], 4, 2, 32, 24);
@@ -1306,7 +1321,7 @@ static void model(const model_case *c) {
   const size_t n = (size_t)(BATCH * c->length);
   miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
   miras_trainer_desc td;
-  miras_model *m = model_open(c, 0);
+  miras_model *m = model_open(c);
   miras_trainer *t;
   miras_batch x;
   model_made once, again, alone;
@@ -1417,7 +1432,7 @@ static void session(const model_case *c) {
   miras_cuda_fast_session s, one;
   miras_session *host[TEXTS];
   int32_t tokens[TEXTS][STEPS], prompt[TEXTS * PROMPT], now[TEXTS];
-  miras_model *m = model_open(c, c->preset == MIRAS_PRESET_GATED_DELTANET ? 32 : 0);
+  miras_model *m = model_open(c);
   char why[256];
   const size_t bytes = miras_cuda_fast_session_size(m, TEXTS, why, sizeof why);
   const size_t bytes1 = miras_cuda_fast_session_size(m, 1, why, sizeof why);
@@ -1517,12 +1532,12 @@ static void refusals(void) {
   refused(MIRAS_PRESET_GATED_DELTANET, 3, 0, 0, 0, "carried is 3");
   refused(MIRAS_PRESET_GATED_DELTANET, 0, 2, 0, 0, "adapter.rank is 2");
   refused(MIRAS_PRESET_GATED_DELTANET, 0, 0, 1, 0, "recompute is 1");
-  refused(MIRAS_PRESET_GATED_DELTANET, 0, 0, 0, 64,
-          "context is 33; in the fast tier it is up to 32");
+  refused(MIRAS_PRESET_TITANS_LMM, 0, 0, 0, 64,
+          "context is 33; with perceptrons in the fast tier it is up to 32");
   {
     static const model_case perceptron = {"titans", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 1, 0,
-                                          NULL};
-    miras_model *m = model_open(&perceptron, 0);
+                                          NULL, 0};
+    miras_model *m = model_open(&perceptron);
     char why[256] = "";
     if (miras_cuda_fast_session_size(m, 1, why, sizeof why) || !strstr(why, "has matrix memories"))
       printf("a session's refusal says \"%s\"\n", why), failed++;
@@ -1531,18 +1546,19 @@ static void refusals(void) {
 }
 
 static const model_case models[] = {
-  {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 65, 0, NULL},
-  {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 0, NULL},
-  {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 0, NULL},
-  {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 0, NULL},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 0, NULL},
-  {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 0.1f, NULL},
-  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 0, NULL},
-  {"transformer", MIRAS_PRESET_YAAD, 32, 32, 2, 0, 70, 0, "a*2"},
-  {"hybrid", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 65, 0, "ma"},
-  {"gla", MIRAS_PRESET_GLA, 32, 64, 2, 0, 65, 0, NULL},
-  {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 33, 0, NULL},
-  {"kda", MIRAS_PRESET_KDA, 32, 32, 2, 0, 130, 0, NULL}
+  {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 65, 0, NULL, 0},
+  {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 0, NULL, 0},
+  {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 0, NULL, 0},
+  {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 0, NULL, 0},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 0, NULL, 0},
+  {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 0.1f, NULL, 0},
+  {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 0, NULL, 0},
+  {"transformer", MIRAS_PRESET_YAAD, 32, 32, 2, 0, 70, 0, "a*2", 0},
+  {"hybrid", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 65, 0, "ma", 0},
+  {"gla", MIRAS_PRESET_GLA, 32, 64, 2, 0, 65, 0, NULL, 0},
+  {"hgrn2", MIRAS_PRESET_HGRN2, 32, 32, 2, 0, 33, 0, NULL, 0},
+  {"kda", MIRAS_PRESET_KDA, 32, 32, 2, 0, 130, 0, NULL, 0},
+  {"anew", MIRAS_PRESET_GATED_DELTANET, 32, 32, 3, 0, 70, 0, NULL, 32}
 };
 
 int main(int argc, char **argv) {
@@ -1568,7 +1584,9 @@ int main(int argc, char **argv) {
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
   for (unsigned i = 5; i < sizeof models / sizeof *models; i++)      /* from gated-deltanet on    */
-    if (argc < 2 || asked(argc, argv, "sessions")) session(&models[i]);
+    if (argc < 2 || asked(argc, argv, "sessions") ||
+        (asked(argc, argv, "session") && asked(argc, argv, models[i].name)))
+      session(&models[i]);
   printf("%u wrong\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
   return failed || shim_findings();
