@@ -1300,11 +1300,39 @@ typedef struct miras_ledger_entry {
   float surprise;          /* then, before the write                                             */
 } miras_ledger_entry;
 
-/* What many running texts are worked on in. Nothing here changes a bit of them. */
+/* How running texts hold what their memories write, which is most of a state: matrices of memories
+ * and their momentum, keys and values of attention. All else in a state stays float: positions,
+ * convolutions, normalisers, pairs of open chunks, statistics of least squares, what a head learns.
+ * bench/results/states.md has what each costs, row by row. */
+typedef enum miras_states {
+  MIRAS_STATES_FLOAT,      /* 32 bits                                                            */
+  MIRAS_STATES_BF16,       /* the upper 16 bits of a float                                       */
+  MIRAS_STATES_F16,        /* IEEE half precision; what is beyond its 65504 becomes that         */
+  MIRAS_STATES_INT8,       /* 32 neighbours share a scale, the largest of them / 127, by which
+                              whole numbers -127..127 are multiplied: 8.5 bits each. Where one is
+                              no number, or infinite, all become NaN                             */
+  MIRAS_STATES_INT8_PAIR,  /* such a number and, in 1/256 of it, what it lacks (error feedback):
+                              16.5 bits each                                                     */
+  MIRAS_STATES_COUNT
+} miras_states;
+
+/* Which of two neighbouring numbers of the form a float becomes. */
+typedef enum miras_rounding {
+  MIRAS_ROUNDING_NEAREST,
+  MIRAS_ROUNDING_STOCHASTIC,   /* either, so that the mean is the float: drawn by the text's
+                                  position and the number's place in the state alone             */
+  MIRAS_ROUNDING_COUNT
+} miras_rounding;
+
+/* What many running texts are worked on in. Nothing here changes a bit of them but `states`. */
 typedef struct miras_server_desc {
   int batch_tokens;        /* tokens that are worked on together, 1..65536; 0 -> 64              */
   uint64_t limit;          /* most bytes that the server may take; 0: no limit                   */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the server                   */
+  miras_states states;     /* every call leaves the states of its texts as if they had been held
+                              so: the same bytes, numbers rounded. How a text is cut into calls
+                              then shows in its bits, and nothing else does; 0: floats           */
+  miras_rounding rounding; /* of states that are not floats                                      */
 } miras_server_desc;
 
 /* What a session, one running text, works in. */
@@ -1839,6 +1867,22 @@ MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
 /* Bytes of a sequence's state, which are all that a running text needs between calls, however long
  * it is. The first eight are its position, a uint64_t. */
 MIRAS_API size_t miras_model_state_size(const miras_model *m);
+#ifndef MIRAS_NO_FILES
+/* A text that rests in fewer bytes: those of a state packed in a form, which are the same for all
+ * texts of m; 0 for MIRAS_STATES_FLOAT and what is no form. */
+MIRAS_API size_t miras_model_state_packed_size(const miras_model *m, miras_states form);
+/* Pack a state, aligned for float, into `bytes` bytes of any alignment, which must not overlap it;
+ * and bring it back, by a model of the same descriptor and on a machine of the same byte order.
+ * Packed again to nearest a state that was packed so gives the same bytes, but for INT8_PAIR.
+ * MIRAS_ERR_SIZE if bytes are too few. Unpacking looks at everything first, and the state stays as
+ * it is after MIRAS_ERR_FORMAT (bytes that are no packed state, or damaged) or MIRAS_ERR_MISMATCH
+ * (of another descriptor). */
+MIRAS_API miras_result miras_model_state_pack(const miras_model *m, miras_states form,
+                                              miras_rounding rounding, const void *state,
+                                              void *packed, size_t bytes);
+MIRAS_API miras_result miras_model_state_unpack(const miras_model *m, const void *packed,
+                                                size_t bytes, void *state);
+#endif
 /* A server holds what calls work in and no text: its bytes depend on batch_tokens and workers
  * alone. d NULL: 64 tokens together on one thread. */
 MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
@@ -2229,7 +2273,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
    new text. To fork one copy its block: a thousand texts with one beginning cost a thousand blocks.
    To undo tokens copy the block before them, and back. So several drafted tokens are tried for a
    copy: feed them at once, with logits behind each; where not all are taken copy the block back and
-   feed those that are, which is one call again.
+   feed those that are, which is one call again. A text that waits takes a half or a quarter of its
+   bytes: miras_model_state_pack, and _unpack before it goes on. To say what such states cost a
+   model, or to have the same bits whether a text has rested or not, set states in the server's
+   descriptor: every call then leaves its texts rounded.
 
    ON ITS OWN. miras_memory_preset makes a memory that takes what comes, unlike a layer, whose
    network learns to feed it what suits it: keys and queries are brought to one length, no write
@@ -24190,7 +24237,13 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
   p->pack = miras__pack_of(side, p->form);
 }
 
-/* The states of a running text: tails, then of memories, of attention, of memories that recall. */
+/* The states of a running text: tails, then of memories, of attention, of memories that recall.
+ * Which of the last three an operation has; -1: none. */
+static int miras__state_turn(const miras__op *o) {
+  if (o->what == MIRAS__OP_ATTEND) return 1;
+  return o->what != MIRAS__OP_MEMORY ? -1 : o->function ? 2 : 0;
+}
+
 static MIRAS__COLD void miras__states_end(miras__program *p) {
   int i;
   for (i = 0; i < p->tails; i++) {
@@ -24200,8 +24253,8 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
   p->states = p->run;
   for (i = 0; i < 3 * p->ops; i++) {
     const miras__op *o = &p->op[i % p->ops];
-    const int memory = o->what == MIRAS__OP_MEMORY, attends = o->what == MIRAS__OP_ATTEND;
-    if (!(memory || attends) || (attends ? 1 : o->function ? 2 : 0) != i / p->ops) continue;
+    const int memory = o->what == MIRAS__OP_MEMORY;
+    if (miras__state_turn(o) != i / p->ops) continue;
     p->state[o->part] = p->run;
     if (memory && !o->function) p->writes = o->part;
     miras__grow(&p->run, memory ? p->mixer.heads : miras__heads_of(p, o),
@@ -30393,6 +30446,230 @@ static void miras__serve(miras_server *s, const miras_sequence *texts, size_t co
   MIRAS__WATCH(miras__object_check(s->model));
 }
 
+/* ---- states of fewer bits ----
+ *
+ * What memories write goes in blocks of up to 32 neighbours. u is 1/2 or drawn, in [0, 1), m 1 or
+ * 256, top the largest |x| of a block:
+ *
+ *   bf16, f16   |x| = (i + u') step between two numbers of the form: i, or i + 1 where u' + u >= 1;
+ *               to nearest halves go to even
+ *   int8        s i, i = floor(x / s + u), with s = top / 127 rounded to bf16, to nearest or, where u
+ *               is drawn, up: nothing is cut off, and the mean is x
+ *   pairs       s i / 256, i = floor(256 x / s + u): the upper byte of i is the int8, the lower one
+ *               what it lacks
+ *
+ * To nearest top / s lies within 126.5..127.5, so that it becomes 127 and gives the same s when it
+ * is rounded again: an int8 or a pair times a bf16 is a float. Weights that lie beside their dual
+ * state (stores_link) are not held: they follow from it. */
+
+typedef struct miras__narrowing {
+  int form, drawn, saves, loads;     /* from the state; to it; both: rounded where it is           */
+  uint64_t seed;
+  float *state;
+  unsigned char *to;                 /* NULL: in place, or nothing but `bytes` is asked for        */
+  size_t done, bytes;                /* floats of the state, and bytes, that lie behind            */
+} miras__narrowing;
+
+/* Bytes of a block of n. */
+static size_t miras__block_bytes(int form, size_t n) {
+  return (form == MIRAS_STATES_INT8 ? n : 2 * n) + (form < MIRAS_STATES_INT8 ? 0 : 2);
+}
+
+/* x in 16 bits; `draw`: random bits, of which 13 or 16 are used. What is finite stays so. */
+static uint16_t miras__state_word(const miras__narrowing *by, float x, uint64_t draw) {
+  const int brain = by->form == MIRAS_STATES_BF16;
+  const uint32_t bits = (uint32_t)miras__real_bits(x), size = bits & 0x7fffffff;
+  const uint32_t most = brain ? 0x7f7f : 0x7bff, some = (uint32_t)draw & (brain ? 0xffff : 0x1fff);
+  uint32_t is;
+  if (size > 0x7f800000) is = most + 1 + (brain ? 0x40 : 0x200);
+  else if (size == 0x7f800000) is = most + 1;
+  else {
+    if (brain) is = (size + (by->drawn ? some : 0x7fff + (size >> 16 & 1))) >> 16;
+    else if (!by->drawn) is = miras__to_half(fabsf(x));
+    else if (size < 0x38800000) is = (uint32_t)(fabsf(x) * 16777216.0f + (float)some / 8192);
+    else is = (size + some - (112u << 23)) >> 13;
+    if (is > most) is = most;
+  }
+  return (uint16_t)((bits >> 16 & 0x8000) | is);
+}
+
+static float miras__state_number(int form, uint16_t word) {
+  return form == MIRAS_STATES_F16 ? miras__from_half(word)
+                                  : miras__bits_real((uint64_t)word << 16);
+}
+
+static void miras__block_save(const miras__narrowing *by, size_t at, size_t n, unsigned char *to) {
+  const float *x = by->state + at;
+  const int words = by->form < MIRAS_STATES_INT8, pairs = by->form == MIRAS_STATES_INT8_PAIR;
+  const int most = pairs ? 32767 : 127;
+  float top = 0;
+  double step = 0;
+  uint16_t word;
+  size_t i;
+  for (i = 0; !words && i < n; i++) {
+    if (!(fabsf(x[i]) <= FLT_MAX)) step = -1;
+    else if (fabsf(x[i]) > top) top = fabsf(x[i]);
+  }
+  if (!words) {
+    const uint32_t bits = (uint32_t)miras__real_bits(top / 127);
+    word = (uint16_t)((bits + (by->drawn ? 0xffff : 0x7fff + (bits >> 16 & 1))) >> 16);
+    if (word < 0x80) word = 0;                   /* a scale below the normal floats */
+    if (step < 0) word = 0x7fc0;
+    else step = (double)miras__state_number(by->form, word);
+    memcpy(to, &word, sizeof word);
+    to += sizeof word;
+  }
+  for (i = 0; i < n; i++) {
+    const uint64_t draw = by->drawn ? miras__hash(by->seed + at + i) : 0;
+    int is = 0;
+    if (words) {
+      word = miras__state_word(by, x[i], draw);
+      memcpy(to + 2 * i, &word, sizeof word);
+      continue;
+    }
+    if (step > 0)
+      is = (int)((double)x[i] / step * (pairs ? 256 : 1) + 32768 +
+                 (by->drawn ? (double)(draw >> 32) / 4294967296.0 : 0.5)) - 32768;
+    if (is > most) is = most;
+    if (is < -most) is = -most;
+    if (pairs) *to++ = (unsigned char)(is & 255), is = (is - (is & 255)) / 256;
+    *to++ = (unsigned char)(is & 255);
+  }
+}
+
+static void miras__block_load(const miras__narrowing *by, size_t at, size_t n,
+                              const unsigned char *from) {
+  const int words = by->form < MIRAS_STATES_INT8, pairs = by->form == MIRAS_STATES_INT8_PAIR;
+  float *x = by->state + at, step = 0;
+  uint16_t word;
+  size_t i;
+  if (!words) {
+    memcpy(&word, from, sizeof word);
+    from += sizeof word;
+    step = miras__state_number(by->form, word) / (pairs ? 256 : 1);
+  }
+  for (i = 0; i < n; i++) {
+    if (words) {
+      memcpy(&word, from + 2 * i, sizeof word);
+      x[i] = miras__state_number(by->form, word);
+    } else if (pairs) {
+      x[i] = step * (float)((int)(signed char)from[2 * i + 1] * 256 + from[2 * i]);
+    } else {
+      x[i] = step * (float)(signed char)from[i];
+    }
+  }
+}
+
+/* What lies before float `at` goes as it is. */
+static void miras__narrow_rest(miras__narrowing *by, size_t at) {
+  const size_t bytes = (at - by->done) * sizeof(float);
+  if (by->to && by->saves) memcpy(by->to + by->bytes, by->state + by->done, bytes);
+  if (by->to && by->loads) memcpy(by->state + by->done, by->to + by->bytes, bytes);
+  by->done = at;
+  by->bytes += bytes;
+}
+
+static void miras__narrow_range(miras__narrowing *by, size_t at, size_t n) {
+  unsigned char own[2 * 32 + 2];
+  size_t each;
+  miras__narrow_rest(by, at);
+  for (by->done += n; n; at += each, n -= each) {
+    unsigned char *block = by->to ? by->to + by->bytes : own;
+    each = miras__least(n, 32);
+    if (by->saves) miras__block_save(by, at, each, block);
+    if (by->loads) miras__block_load(by, at, each, block);
+    by->bytes += miras__block_bytes(by->form, each);
+  }
+}
+
+/* The matrices of an array [weights] of a head. */
+static void miras__narrow_weights(miras__narrowing *by, const miras__plan *p, size_t at) {
+  int l;
+  for (l = 0; l < p->layers; l++)
+    miras__narrow_range(by, at + p->offset[l],
+                        (size_t)(p->in[l] - p->d.inner_bias) * (size_t)p->out[l]);
+}
+
+/* The state of head h of a layer's memory. */
+static void miras__narrow_head(miras__narrowing *by, const miras__layer *layer, size_t h,
+                               size_t at) {
+  const miras__plan *p = &layer->p->mixer.plan;
+  miras__call a;
+  float *w;
+  if (p->engine == MIRAS__RUN_ATTENTION) {
+    miras__narrow_range(by, at, p->split);
+    miras__narrow_range(by, at + p->second, p->head_dstate - p->split);
+  }
+  miras__narrow_weights(by, p, at + (miras__squares(p) ? p->at.w : 0));
+  if (p->stores_link) miras__narrow_rest(by, at + p->at.w), by->done += p->weights;
+  if (p->at.s) miras__narrow_weights(by, p, at + p->at.s);
+  if (!p->stores_link || !by->loads) return;
+  miras__narrow_rest(by, at + p->head_state);
+  w = by->state + at + p->at.w;
+  if (!miras__position(by->state)) {             /* nothing yet */
+    memset(w, 0, p->weights * sizeof *w);
+    return;
+  }
+  miras__layer_head(layer, miras__kernels_best(), h, &a);
+  miras__states_of[p->engine].weights_of(a.K, p, w, by->state + at, a.init,
+                                         by->state + at + p->at.scalars + 4);
+}
+
+/* The state of a text; returns the bytes of what it is packed into. */
+static size_t miras__narrow_state(miras__narrowing *by, const miras_model *m) {
+  int l, i;
+  if (by->saves) by->seed = miras__hash(miras__position(by->state));
+  for (l = 0; l < m->desc.layers; l++) {
+    const miras__layer *layer = &m->layers[l];
+    const miras__program *p = layer->p;
+    for (i = 0; i < 3 * p->ops; i++) {
+      const miras__op *o = &p->op[i % p->ops];
+      const int attends = o->what == MIRAS__OP_ATTEND;
+      const size_t pairs = p->attending.window * p->attending.dk;
+      size_t h, heads, at;
+      if (miras__state_turn(o) != i / p->ops) continue;
+      heads = attends ? miras__heads_of(p, o) : p->mixer.heads;
+      at = layer->run + p->state[o->part];
+      for (h = 0; h < heads; h++) {
+        if (!attends) {
+          miras__narrow_head(by, layer, h, at);
+          at += p->mixer.plan.head_state;
+          continue;
+        }
+        miras__narrow_range(by, at, pairs);
+        miras__narrow_range(by, at + p->attending.ring, pairs);
+        at += p->attending.state;
+      }
+    }
+  }
+  miras__narrow_rest(by, m->state);
+  return by->bytes;
+}
+
+/* Texts of a call, of which each that has moved is left as its server's descriptor says. */
+typedef struct miras__resting {
+  const miras_server *s;
+  const miras_sequence *texts;
+} miras__resting;
+
+static void miras__rest_task(void *argument, int index, int worker) {
+  const miras__resting *of = (const miras__resting *)argument;
+  const miras_sequence *text = &of->texts[index];
+  miras__narrowing by;
+  (void)worker;
+  memset(&by, 0, sizeof by);
+  by.form = (int)of->s->desc.states, by.drawn = of->s->desc.rounding != MIRAS_ROUNDING_NEAREST;
+  by.saves = by.loads = 1;
+  by.state = (float *)text->state;
+  if (text->count) (void)miras__narrow_state(&by, of->s->model);
+}
+
+static void miras__rest(const miras_server *s, const miras_sequence *texts, size_t count) {
+  miras__resting of;
+  of.s = s, of.texts = texts;
+  if (s->desc.states) miras__each(s->desc.parallel, count, miras__rest_task, &of);
+}
+
 /* ---- serving ---- */
 
 MIRAS_API size_t miras_model_state_size(const miras_model *m) {
@@ -30413,6 +30690,8 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   if (from) *d = *from;
   if (!d->batch_tokens) d->batch_tokens = MIRAS__TILE;
   if (!miras__whole(why, n, "batch_tokens", d->batch_tokens, 1, 65536) ||
+      !miras__whole(why, n, "states", (int)d->states, 0, MIRAS_STATES_COUNT - 1) ||
+      !miras__whole(why, n, "rounding", (int)d->rounding, 0, MIRAS_ROUNDING_COUNT - 1) ||
       !miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
@@ -30505,6 +30784,7 @@ MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *
   miras__texts_mark(texts, alone, 0);
   if (alone < count) return MIRAS_ERR_ARGUMENT;
   miras__serve(s, texts, count, logits);
+  miras__rest(s, texts, count);
   return MIRAS_OK;
 }
 
@@ -30568,6 +30848,7 @@ MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *token
   text.count = count;
   text.logit_rows = 1;
   miras__serve(&s->in, &text, 1, s->logits);
+  miras__rest(&s->in, &text, 1);
   s->row = s->in.x + s->in.asked[s->in.latest] * s->in.model->ld_x;
   s->at = miras__position(s->state);
   MIRAS__WATCH(miras__object_check(s));
@@ -30636,6 +30917,7 @@ MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *toke
                                                   (size_t)targets[t], 0);
     }
   }
+  miras__rest(&s->in, &text, 1);
   *loss = total;
   return MIRAS_OK;
 }
@@ -32846,6 +33128,18 @@ static uint64_t miras__memory_print(const miras_memory_desc *d) {
   return miras__fingerprint(d, -1, at, at + sizeof *d, (uint64_t)d->batch);
 }
 
+#ifndef MIRAS_NO_MODEL
+static uint64_t miras__model_print(const miras_model_desc *d) {
+  const size_t own = offsetof(miras__case, d);
+  const char *at = d->pattern;
+  uint64_t print = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof(miras__own), 0);
+  for (; *at; at++)
+    if (miras__is_letter(*at)) print = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, print);
+  if (d->program) print = miras__hash(print ^ miras__crc32c(0, d->program, strlen(d->program)));
+  return print;
+}
+#endif
+
 static void miras__find_state(miras__state *s, const void *object) {
   const int what = miras__what(object);
   uint64_t says[5] = {0, 0, 0, 0, 1};   /* fingerprint, parameters, bytes, position, sequences */
@@ -32867,15 +33161,7 @@ static void miras__find_state(miras__state *s, const void *object) {
 #ifndef MIRAS_NO_MODEL
   if (what == MIRAS__A_SESSION) {
     const miras_session *session = (const miras_session *)object;
-    const miras_model_desc *d = &session->in.model->desc;
-    const size_t own = offsetof(miras__case, d);
-    const char *at = d->pattern;
-    says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof(miras__own), 0);
-    for (; *at; at++)
-      if (miras__is_letter(*at))
-        says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
-    if (d->program)
-      says[0] = miras__hash(says[0] ^ miras__crc32c(0, d->program, strlen(d->program)));
+    says[0] = miras__model_print(&session->in.model->desc);
     says[2] = session->state_bytes;
     s->at = session->state;
     s->width = session->in.model->width;
@@ -32947,6 +33233,72 @@ static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
     }
   }
   return print;
+}
+
+/* A packed state: "mirapack", u32 form, u32 CRC-32C of these twelve bytes and of all behind it, u64
+ * fingerprint of the descriptor, in this machine's byte order as all that follows: the text. */
+enum { MIRAS__PACKED_HEAD = 24 };
+
+static uint32_t miras__packed_sum(const unsigned char *p, size_t bytes) {
+  return miras__crc32c(miras__crc32c(0, p, 12), p + 16, bytes - 16);
+}
+
+MIRAS_API size_t miras_model_state_packed_size(const miras_model *m, miras_states form) {
+  miras__narrowing by;
+  memset(&by, 0, sizeof by);
+  by.form = (int)form;
+  if (!m || by.form < MIRAS_STATES_BF16 || by.form >= MIRAS_STATES_COUNT) return 0;
+  return MIRAS__PACKED_HEAD + miras__narrow_state(&by, m);
+}
+
+MIRAS_API miras_result miras_model_state_pack(const miras_model *m, miras_states form,
+                                              miras_rounding rounding, const void *state,
+                                              void *packed, size_t bytes) {
+  const size_t size = miras_model_state_packed_size(m, form);
+  unsigned char *p = (unsigned char *)packed;
+  miras__narrowing by;
+  uint64_t print;
+  if (!size || (int)rounding < 0 || rounding >= MIRAS_ROUNDING_COUNT || !state || !packed ||
+      (uintptr_t)state % sizeof(float) || !miras__is_place(miras__position(state)))
+    return MIRAS_ERR_ARGUMENT;
+  if (bytes < size) return MIRAS_ERR_SIZE;
+  memset(&by, 0, sizeof by);
+  by.form = (int)form, by.drawn = rounding != MIRAS_ROUNDING_NEAREST;
+  by.saves = 1;
+  by.state = (float *)(uintptr_t)state;          /* which is only read */
+  by.to = p + MIRAS__PACKED_HEAD;
+  (void)miras__narrow_state(&by, m);
+  print = miras__model_print(&m->desc);
+  memcpy(p, "mirapack", 8);
+  miras__set32(p + 8, (uint32_t)form);
+  memcpy(p + 16, &print, sizeof print);
+  miras__set32(p + 12, miras__packed_sum(p, size));
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_model_state_unpack(const miras_model *m, const void *packed,
+                                                size_t bytes, void *state) {
+  const unsigned char *p = (const unsigned char *)packed;
+  miras__narrowing by;
+  uint64_t print;
+  size_t size;
+  if (!m || !packed || !state || (uintptr_t)state % sizeof(float)) return MIRAS_ERR_ARGUMENT;
+  if (bytes < MIRAS__PACKED_HEAD) return MIRAS_ERR_SIZE;
+  memset(&by, 0, sizeof by);
+  by.form = p[8];
+  memcpy(&print, p + 16, sizeof print);
+  size = miras_model_state_packed_size(m, (miras_states)by.form);
+  if (memcmp(p, "mirapack", 8) != 0 || !size) return MIRAS_ERR_FORMAT;
+  if (print != miras__model_print(&m->desc)) return MIRAS_ERR_MISMATCH;
+  if (bytes < size) return MIRAS_ERR_SIZE;
+  if (miras__get32(p + 12) != miras__packed_sum(p, size) ||
+      !miras__is_place(miras__position(p + MIRAS__PACKED_HEAD)))
+    return MIRAS_ERR_FORMAT;
+  by.loads = 1;
+  by.to = (unsigned char *)(uintptr_t)p + MIRAS__PACKED_HEAD;   /* which is only read */
+  by.state = (float *)state;
+  (void)miras__narrow_state(&by, m);
+  return MIRAS_OK;
 }
 
 /* The logits that follow from a row as they did when it was saved. */

@@ -574,7 +574,7 @@ static void writer_open(writer *w, const miras_model *m, int threads, int saves)
   if (!w->s) die(1, "there is not enough memory for a session");
 #ifdef MIRAS_PTHREADS
   if (threads > 1) {
-    miras_server_desc d = {0, 0, NULL};
+    miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
     d.batch_tokens = 256;          /* of a prompt that is read: some for every thread            */
     w->pool = miras_pool_open(threads, NULL, NULL, 0);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);

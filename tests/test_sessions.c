@@ -9,6 +9,8 @@
 #endif
 #include "../miras.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +197,7 @@ static void check_model(const char *name, miras_model *m) {
   size_t i;
   expect(m, &e);
   for (i = 0; i < sizeof how / sizeof how[0]; i++) {
-    miras_server_desc d = {0, 0, NULL};
+    miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
     miras_server *s;
     d.batch_tokens = how[i].rows;
     d.parallel = how[i].parallel;
@@ -245,7 +247,7 @@ static void test_forks(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_GATED_DELTANET, &name);
   const size_t bytes = miras_model_state_size(m);
-  const miras_server_desc d = {256, 0, NULL};
+  const miras_server_desc d = {256, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
   miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *block = (unsigned char *)calloc(FORKS, bytes);
   miras_sequence *text = (miras_sequence *)calloc(FORKS, sizeof *text);
@@ -288,7 +290,7 @@ static void test_rollback(void **state) {
   miras_model *m;
   (void)state;
   for (int i = 0; (m = open_case(i, &name)) != NULL; i++) {
-    const miras_server_desc d = {16, 0, NULL};
+    const miras_server_desc d = {16, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
     const size_t bytes = miras_model_state_size(m);
     miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
     unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *before = b + bytes;
@@ -322,7 +324,7 @@ static void test_sizes(void **state) {
   const char *name;
   char why[256];
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
-  miras_server_desc d = {0, 0, NULL};
+  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
   const size_t small = miras_server_size(m, &d, why, sizeof why);
   unsigned char *buffer = (unsigned char *)malloc(small + 1);
   (void)state;
@@ -377,7 +379,7 @@ static void test_session_descs(void **state) {
     assert_non_null(logits);
     assert_int_equal(miras_session_score(plain, words, words + 1, 8, &loss[0]), MIRAS_OK);
     for (k = 0; k < 4; k++) {
-      miras_session_desc d = { 0, 0, NULL };
+      miras_session_desc d = { 0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST };
       miras_session *s;
       const void *left, *right;
       d.batch_tokens = ways[k].tokens;
@@ -405,7 +407,7 @@ static void test_refusals(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
   const size_t bytes = miras_model_state_size(m);
-  const miras_server_desc d = {0, 0, NULL};
+  const miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
   miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *a = (unsigned char *)calloc(3, bytes);
   unsigned char *before = (unsigned char *)malloc(3 * bytes);
@@ -470,12 +472,318 @@ static void test_refusals(void **state) {
   miras_close(m);
 }
 
+/* ---- states of fewer bits ---- */
+
+/* A text of `count` tokens, with a session to itself that holds states so. */
+static miras_session *session_of(const miras_model *m, miras_states states,
+                                 miras_rounding rounding) {
+  miras_session_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_session *s;
+  d.states = states, d.rounding = rounding;
+  s = miras_session_open(m, &d, NULL, NULL, 0);
+  assert_non_null(s);
+  return s;
+}
+
+/* Packed and brought back, into bytes that said something else. */
+static void pack_and_back(const char *name, const miras_model *m, miras_states form,
+                          miras_rounding rounding, const void *from, void *to) {
+  const size_t bytes = miras_model_state_size(m), size = miras_model_state_packed_size(m, form);
+  unsigned char *room = (unsigned char *)malloc(size + 2), *packed = room + 1;
+  if (!size || size >= bytes) fail_msg("%s: %d of %d bytes", name, (int)size, (int)bytes);
+  packed[size] = 77;
+  memset(to, 0x5a, bytes);
+  if (miras_model_state_pack(m, form, rounding, from, packed, size) != MIRAS_OK ||
+      miras_model_state_unpack(m, packed, size, to) != MIRAS_OK || packed[size] != 77)
+    fail_msg("%s: form %d was not packed", name, (int)form);
+  free(room);
+}
+
+static int same_sizes(const void *a, const void *b, size_t floats, float by) {
+  const float *x = (const float *)a, *y = (const float *)b;
+  size_t i;
+  for (i = 0; i < floats; i++)
+    if (memcmp(x + i, y + i, sizeof *x) && !(fabsf(x[i] - y[i]) <= by * fabsf(x[i]) + 1e-7f))
+      return 0;
+  return 1;
+}
+
+/* In every layer, in and between chunks: what has been rounded stays as it is, floats come back as
+ * near as the form holds them, forms differ, and a new text stays one. */
+static void test_packed(void **state) {
+  const char *name;
+  miras_model *m;
+  int i, form, drawn, n;
+  (void)state;
+  for (i = 0; (m = open_case(i, &name)) != NULL; i++) {
+    const size_t bytes = miras_model_state_size(m);
+    unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *c = b + bytes;
+    miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
+    size_t packed = bytes;
+    stir(m);
+    for (form = MIRAS_STATES_BF16; form < MIRAS_STATES_COUNT; form++) {
+      pack_and_back(name, m, (miras_states)form, MIRAS_ROUNDING_NEAREST, a, b);
+      assert_memory_equal(a, b, bytes);
+    }
+    for (n = 0; n < 40 && i % EVERY == 0; n++) {
+      assert_non_null(miras_session_step(s, (int32_t)below(VOCAB)));
+      if (n < 37 && n != 15) continue;
+      memcpy(a, miras_session_state(s, NULL), bytes);
+      for (form = MIRAS_STATES_BF16; form < MIRAS_STATES_COUNT; form++) {
+        const size_t size = miras_model_state_packed_size(m, (miras_states)form);
+        const float off[MIRAS_STATES_COUNT] = {0, 1 / 256.0f, 1 / 2048.0f, 1, 1};
+        for (drawn = 0; drawn < 2; drawn++) {
+          pack_and_back(name, m, (miras_states)form, (miras_rounding)drawn, a, b);
+          pack_and_back(name, m, (miras_states)form, (miras_rounding)drawn, a, c);
+          if (memcmp(b, c, bytes)) fail_msg("%s: form %d is not what it was", name, form);
+          if (!memcmp(a, b, bytes)) fail_msg("%s: form %d changes nothing", name, form);
+          /* weights that follow from their dual state have a bound of their own */
+          if (form < MIRAS_STATES_INT8 && strcmp(name, "moneta") && strcmp(name, "memora") &&
+              strcmp(name, "moneta-h") && strcmp(name, "memora-h") &&
+              !same_sizes(a, b, bytes / 4, off[form] * (float)(1 + drawn)))
+            fail_msg("%s: form %d, rounding %d is too far off", name, form, drawn);
+          if (drawn || form == MIRAS_STATES_INT8_PAIR) continue;
+          pack_and_back(name, m, (miras_states)form, MIRAS_ROUNDING_NEAREST, b, c);
+          if (memcmp(b, c, bytes)) fail_msg("%s: form %d rounds what is rounded", name, form);
+          if (form == MIRAS_STATES_INT8) continue;
+          pack_and_back(name, m, (miras_states)form, MIRAS_ROUNDING_STOCHASTIC, b, c);
+          if (memcmp(b, c, bytes)) fail_msg("%s: form %d draws what is exact", name, form);
+        }
+        assert_true(form != MIRAS_STATES_INT8 || size < packed);
+        packed = size;
+      }
+    }
+    free(a);
+    miras_close(s);
+    miras_close(m);
+  }
+}
+
+/* A server that holds states so is one whose owner packs every text behind every call, and whatever
+ * else is in the call, and however many work on it, a session that has the text to itself. */
+static void test_held(void **state) {
+  const char *name;
+  miras_model *m;
+  int i, how;
+  (void)state;
+  for (i = 0; (m = open_case(i, &name)) != NULL; i++) {
+    const size_t bytes = miras_model_state_size(m);
+    unsigned char *block = (unsigned char *)calloc(5, bytes), *own = block + 3 * bytes;
+    stir(m);
+    for (how = i % EVERY; how < 8; how += 3) {
+      const miras_states form = (miras_states)(1 + how / 2);
+      const miras_rounding rounding = (miras_rounding)(how % 2);
+      miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+      miras_session *held = session_of(m, form, rounding), *plain;
+      miras_sequence text[3] = {{0}};
+      miras_server *s;
+      int32_t token[3][4];
+      size_t t, b;
+      plain = miras_session_open(m, NULL, NULL, NULL, 0);
+      d.states = form, d.rounding = rounding, d.parallel = &by_three;
+      s = miras_server_open(m, &d, NULL, NULL, 0);
+      assert_non_null(s);
+      memset(block, 0, 5 * bytes);
+      for (t = 0; t < 9; t++) {
+        const size_t count = t % 4;
+        float said[3 * VOCAB];
+        for (b = 0; b < 3; b++) {
+          size_t k;
+          for (k = 0; k < 4; k++) token[b][k] = (int32_t)below(VOCAB);
+          text[b].state = block + b * bytes;
+          text[b].tokens = token[b];
+          text[b].count = b == 1 ? count : below(5);
+          text[b].logit_rows = b == 1 && count;
+        }
+        assert_int_equal(miras_server_feed(s, text, 3, said), MIRAS_OK);
+        if (count) {
+          const float *logits = miras_session_feed(held, token[1], NULL, count);
+          assert_memory_equal(logits, said, VOCAB * sizeof *said);
+          logits = miras_session_feed(plain, token[1], NULL, count);
+          assert_memory_equal(logits, said, VOCAB * sizeof *said);
+          memcpy(own, miras_session_state(plain, NULL), bytes);
+          pack_and_back(name, m, form, rounding, own, miras_session_state(plain, NULL));
+        }
+        if (memcmp(block + bytes, miras_session_state(held, NULL), bytes) ||
+            memcmp(block + bytes, miras_session_state(plain, NULL), bytes))
+          fail_msg("%s: form %d, rounding %d: another state behind call %d", name, (int)form,
+                   (int)rounding, (int)t);
+      }
+      {
+        double loss[2];
+        assert_int_equal(miras_session_score(held, token[0], token[1], 4, &loss[0]), MIRAS_OK);
+        assert_int_equal(miras_session_score(plain, token[0], token[1], 4, &loss[1]), MIRAS_OK);
+        assert_memory_equal(&loss[0], &loss[1], sizeof loss[0]);
+        memcpy(own, miras_session_state(plain, NULL), bytes);
+        pack_and_back(name, m, form, rounding, own, miras_session_state(plain, NULL));
+        assert_memory_equal(miras_session_state(held, NULL), miras_session_state(plain, NULL),
+                            bytes);
+      }
+      miras_close(s);
+      miras_close(plain);
+      miras_close(held);
+    }
+    free(block);
+    miras_close(m);
+  }
+}
+
+/* One matrix, number by number: bounds of each form, what is beyond them, and means. */
+static void test_packed_numbers(void **state) {
+  enum { N = 32 * 32, DRAWS = 600 };
+  miras_model_desc d;
+  miras_model *m;
+  miras_session *s, *t;
+  float x[N], y[N], z[N];
+  double mean[N];
+  unsigned char *a, *b;
+  size_t bytes, i;
+  uint64_t draw;
+  int form, drawn;
+  (void)state;
+  miras_model_preset(&d, MIRAS_PRESET_GATED_DELTANET, 1);
+  d.vocab = VOCAB, d.width = 32, d.heads = 1;
+  d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
+  d.layer[0].memory.chunk = 1;
+  m = miras_model_open(&d, NULL, NULL, 0);
+  assert_non_null(m);
+  s = miras_session_open(m, NULL, NULL, NULL, 0), t = miras_session_open(m, NULL, NULL, NULL, 0);
+  miras_session_step(s, 3), miras_session_step(t, 5);
+  for (i = 0; i < N; i++)
+    x[i] = ldexpf((float)below(2001) / 1000.0f - 1.0f, (int)(i / 32) - 16);
+  x[40] = x[41] = 0;
+  assert_int_equal(miras_session_set(s, 0, 0, "W1", x, NULL, 0), MIRAS_OK);
+  a = (unsigned char *)miras_session_state(s, &bytes);
+  b = (unsigned char *)miras_session_state(t, NULL);
+  for (form = MIRAS_STATES_BF16; form < MIRAS_STATES_COUNT; form++) {
+    const double finest = form == MIRAS_STATES_F16 ? ldexp(1, -25) : 0;
+    const double off[] = {0, 1 / 256.0, 1 / 2048.0, 0.5 / 126.5, 0.5 / 126.5 / 256};
+    for (drawn = 0; drawn < 2; drawn++) {
+      memset(mean, 0, sizeof mean);
+      for (draw = 1; draw <= (drawn ? DRAWS : 1); draw++) {
+        memcpy(a, &draw, sizeof draw);
+        pack_and_back("numbers", m, (miras_states)form, (miras_rounding)drawn, a, b);
+        assert_int_equal(miras_session_get(t, 0, 0, "W1", y, NULL, 0), MIRAS_OK);
+        for (i = 0; i < N; i++) {
+          double top = fabs((double)x[i]), most;
+          size_t k;
+          for (k = i / 32 * 32; k < i / 32 * 32 + 32 && form >= MIRAS_STATES_INT8; k++)
+            if (fabs((double)x[k]) > top) top = fabs((double)x[k]);
+          most = off[form] * top * (drawn ? 2.02 : 1) + finest * (1 + drawn);
+          if (!(fabs((double)y[i] - (double)x[i]) <= most))
+            fail_msg("form %d, rounding %d: %g became %g", form, drawn, (double)x[i],
+                     (double)y[i]);
+          mean[i] += ((double)y[i] - (double)x[i]) / DRAWS /
+                     (2.02 * off[form] * top + 2 * finest + DBL_MIN);
+        }
+      }
+      for (i = 0; i < N && drawn; i++)       /* a draw's deviation is at most half a step */
+        if (!(fabs(mean[i]) <= 0.5 * 5 / sqrt(DRAWS)))
+          fail_msg("form %d: %g is %g steps off in the mean", form, (double)x[i], mean[i]);
+    }
+  }
+  /* numbers that some forms have not got */
+  for (i = 0; i < N; i++) x[i] = 1;
+  x[0] = 1e6f, x[1] = -3.4e38f, x[64] = INFINITY, x[65] = -INFINITY, x[96] = NAN;
+  x[128] = 1e-42f, x[129] = 65519, x[130] = 0x1.fep-14f;
+  for (i = 160; i < 192; i++) x[i] = 1e-39f;
+  assert_int_equal(miras_session_set(s, 0, 0, "W1", x, NULL, 0), MIRAS_OK);
+  for (form = MIRAS_STATES_BF16; form < MIRAS_STATES_COUNT; form++) {
+    for (drawn = 0; drawn < 2; drawn++) {
+      pack_and_back("numbers", m, (miras_states)form, (miras_rounding)drawn, a, b);
+      assert_int_equal(miras_session_get(t, 0, 0, "W1", z, NULL, 0), MIRAS_OK);
+      for (i = 0; i < N; i++)
+        if (i / 32 != 2 && i / 32 != 3) assert_true(isfinite(z[i]));
+      if (form >= MIRAS_STATES_INT8) {
+        for (i = 64; i < 128; i++) assert_true(isnan(z[i]));
+        for (i = 160; i < 192; i++) assert_true(z[i] == 0);
+        assert_true(z[2] == 0 && z[200] >= 0.99f && z[200] <= 1.01f);
+        continue;
+      }
+      assert_true(isinf(z[64]) && z[64] > 0 && isinf(z[65]) && z[65] < 0 && isnan(z[96]));
+      assert_true(z[2] == 1 && z[127] == 1 && z[130] == x[130]);
+      if (form == MIRAS_STATES_F16)
+        assert_true(z[0] == 65504 && z[1] == -65504 && z[128] == 0 && z[129] == 65504);
+    }
+  }
+  miras_close(s), miras_close(t), miras_close(m);
+}
+
+static void test_packed_refusals(void **state) {
+  const char *name;
+  char why[256];
+  miras_model *m = open_case(MIRAS_PRESET_GATED_DELTANET, &name);
+  miras_model *other = open_case(MIRAS_PRESET_KDA_MEMORY, &name);
+  const size_t bytes = miras_model_state_size(m);
+  const size_t size = miras_model_state_packed_size(m, MIRAS_STATES_INT8);
+  unsigned char *a = (unsigned char *)calloc(2, bytes), *b = a + bytes;
+  unsigned char *packed = (unsigned char *)malloc(size);
+  miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
+  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  const miras_rounding nearest = MIRAS_ROUNDING_NEAREST;
+  size_t i;
+  uint64_t beyond = (uint64_t)1 << 62;
+  (void)state;
+  for (i = 0; i < 30; i++) miras_session_step(s, (int32_t)below(VOCAB));
+  memcpy(a, miras_session_state(s, NULL), bytes);
+  assert_int_equal(miras_model_state_packed_size(NULL, MIRAS_STATES_INT8), 0);
+  assert_int_equal(miras_model_state_packed_size(m, MIRAS_STATES_FLOAT), 0);
+  assert_int_equal(miras_model_state_packed_size(m, MIRAS_STATES_COUNT), 0);
+  assert_int_equal(miras_model_state_packed_size(m, (miras_states)-1), 0);
+#define PACK(m, form, how, a, to, n) \
+  miras_model_state_pack(m, (miras_states)(form), (miras_rounding)(how), a, to, n)
+  memset(packed, 1, size);
+  assert_int_equal(PACK(NULL, 3, 0, a, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 0, 0, a, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 5, 0, a, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 3, 2, a, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 3, -1, a, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 3, 0, NULL, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 3, 0, a + 2, packed, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 3, 0, a, NULL, size), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(PACK(m, 3, 0, a, packed, size - 1), MIRAS_ERR_SIZE);
+  memcpy(b, &beyond, sizeof beyond);
+  assert_int_equal(PACK(m, 3, 0, b, packed, size), MIRAS_ERR_ARGUMENT);
+#undef PACK
+  for (i = 0; i < size; i++) assert_int_equal(packed[i], 1);
+  assert_int_equal(miras_model_state_pack(m, MIRAS_STATES_INT8, nearest, a, packed, size),
+                   MIRAS_OK);
+  memset(b, 3, bytes);
+  memcpy(a, b, bytes);
+  for (i = 0; i < size; i++) {
+    packed[i] ^= 4;
+    if (miras_model_state_unpack(m, packed, size, b) == MIRAS_OK)
+      fail_msg("byte %d may be another", (int)i);
+    packed[i] ^= 4;
+  }
+  for (i = 0; i < size; i++)
+    assert_int_equal(miras_model_state_unpack(m, packed, i, b), MIRAS_ERR_SIZE);
+  assert_int_equal(miras_model_state_unpack(NULL, packed, size, b), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_state_unpack(m, NULL, size, b), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_state_unpack(m, packed, size, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_state_unpack(m, packed, size, b + 2), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_state_unpack(other, packed, size, b), MIRAS_ERR_MISMATCH);
+  assert_memory_equal(a, b, bytes);
+  assert_int_equal(miras_model_state_unpack(m, packed, size, b), MIRAS_OK);
+  /* as fields */
+  d.states = MIRAS_STATES_COUNT;
+  assert_null(miras_server_open(m, &d, NULL, why, sizeof why));
+  assert_string_equal(why, "states is 5; it must lie in 0..4");
+  d.states = MIRAS_STATES_INT8, d.rounding = MIRAS_ROUNDING_COUNT;
+  assert_null(miras_session_open(m, &d, NULL, why, sizeof why));
+  assert_string_equal(why, "rounding is 2; it must lie in 0..1");
+  free(a), free(packed);
+  miras_close(s), miras_close(other), miras_close(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_layer), cmocka_unit_test(test_shorter_weights),
     cmocka_unit_test(test_forks),       cmocka_unit_test(test_rollback),
     cmocka_unit_test(test_sizes),       cmocka_unit_test(test_refusals),
-    cmocka_unit_test(test_session_descs),
+    cmocka_unit_test(test_session_descs), cmocka_unit_test(test_packed),
+    cmocka_unit_test(test_held),        cmocka_unit_test(test_packed_numbers),
+    cmocka_unit_test(test_packed_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
