@@ -29758,7 +29758,7 @@ MIRAS_API float miras_schedule_cosine(uint64_t step, uint64_t warmup, uint64_t s
 
 #endif   /* MIRAS_NO_TRAINING */
 
-/* @80 SESSIONS --------------------------------- needs 10 11 15 20 31 32 45 58 74 75 76 77 78 -- */
+/* @80 SESSIONS --------------------------- needs 10 11 14 15 20 31 32 45 56 58 74 75 76 77 78 -- */
 
 /* ---- rounds ---- */
 
@@ -30453,8 +30453,8 @@ static void miras__serve(miras_server *s, const miras_sequence *texts, size_t co
  *
  *   bf16, f16   |x| = (i + u') step between two numbers of the form: i, or i + 1 where u' + u >= 1;
  *               to nearest halves go to even
- *   int8        s i, i = floor(x / s + u), with s = top / 127 rounded to bf16, to nearest or, where u
- *               is drawn, up: nothing is cut off, and the mean is x
+ *   int8        s i, i = floor(x / s + u), with s = top / 127 rounded to bf16, to nearest or, where
+ *               u is drawn, up: nothing is cut off, and the mean is x
  *   pairs       s i / 256, i = floor(256 x / s + u): the upper byte of i is the int8, the lower one
  *               what it lacks
  *
@@ -30463,11 +30463,11 @@ static void miras__serve(miras_server *s, const miras_sequence *texts, size_t co
  * state (stores_link) are not held: they follow from it. */
 
 typedef struct miras__narrowing {
-  int form, drawn, saves, loads;     /* from the state; to it; both: rounded where it is           */
+  int form, drawn, saves, loads;     /* from the state; to it; both: rounded where it is          */
   uint64_t seed;
   float *state;
-  unsigned char *to;                 /* NULL: in place, or nothing but `bytes` is asked for        */
-  size_t done, bytes;                /* floats of the state, and bytes, that lie behind            */
+  unsigned char *to;                 /* NULL: in place, or nothing but `bytes` is asked for       */
+  size_t done, bytes;                /* floats of the state, and bytes, that lie behind           */
 } miras__narrowing;
 
 /* Bytes of a block of n. */
