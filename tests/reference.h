@@ -2535,8 +2535,8 @@ REF void ref_erase(const ref_model *m, int l, const double *rate, double *k, dou
   }
 }
 
-/* Values [tokens, heads, pairs, dv] of rows h: where a token erases first they are made for the last
- * pair, and those before it have the value 0. */
+/* Values [tokens, heads, pairs, dv] of rows h: where a token erases first they are made for the
+ * last pair, and those before it have the value 0. */
 REF double *ref_values(const ref_model *m, int l, const miras_memory_desc *md, const double *h,
                        int batch, int T) {
   const size_t steps = (size_t)md->inner_steps, dv = (size_t)md->value_dim, H = (size_t)md->heads;
