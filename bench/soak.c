@@ -17,7 +17,7 @@
  *   large       random, times 1000
  *   spikes      random, and one pair in 1000 times 10,000
  *   drifting    a random walk: each entry moves by up to 0.01 and is reflected at -1 and 1
- * A row with two pairs per token (the DeltaProducts) takes the next two for every write. RWKV-7
+ * A row with two pairs per token (DeltaProducts, EDA) takes the next two for every write. RWKV-7
  * takes tokens instead of writes: with u the key at length 1, erase = -u, replace = key = u / 2,
  * query = u, which makes its update a delta rule of step 1/2.
  *
