@@ -24262,6 +24262,14 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
   }
 }
 
+/* Floats that a head of attention works in. */
+static MIRAS__CALLED size_t miras__attending_room(const miras__program *p, int backward) {
+  miras__attention x;
+  miras__attention_work work;
+  miras__attending_sizes(&p->attending, &x);
+  return miras__attention_lay(&x, backward, NULL, 0, &work);
+}
+
 /* Scratch of a worker: products, a task's arrays and an operation's own room; or what a head works
  * in. */
 static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
@@ -24280,11 +24288,8 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
       back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
     if (o->what == MIRAS__OP_ATTEND) {
-      miras__attention x;
-      miras__attention_work work;
-      miras__attending_sizes(&p->attending, &x);
-      heads = miras__larger(heads, miras__attention_lay(&x, 0, NULL, 0, &work));
-      if (MIRAS__TRAINS) back = miras__larger(back, miras__attention_lay(&x, 1, NULL, 0, &work));
+      heads = miras__larger(heads, miras__attending_room(p, 0));
+      if (MIRAS__TRAINS) back = miras__larger(back, miras__attending_room(p, 1));
     }
     if (o->what == MIRAS__OP_EXPERTS) jobs = MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);
   }
@@ -27216,17 +27221,18 @@ static MIRAS__COLD miras_result miras__layer_resolve(const miras_model *m, miras
   return MIRAS_OK;
 }
 
-/* The program of a kind that is resolved; mixes 0: of the layer whose values others mix in. adapted
- * receives which patterns of adapters have matched there. */
+/* The program of a kind that is resolved, with the plan of its memories, if it has any; mixes 0: of
+ * the layer whose values others mix in. adapted receives which patterns of adapters have matched
+ * there. */
 static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const miras_layer_desc *d,
-                                                    int mixes, miras__program *p, uint64_t *adapted,
+                                                    const miras__plan *plan, int mixes,
+                                                    miras__program *p, uint64_t *adapted,
                                                     char *why, size_t n) {
-  miras_result result = MIRAS_OK;
+  miras_result result;
   const char *text = NULL;
   int line = 1;
   memset(p, 0, sizeof *p);
-  if (miras__remembers(d->type)) result = miras__plan_make(&p->mixer.plan, &d->memory, why, n);
-  if (result != MIRAS_OK) return result;
+  if (miras__remembers(d->type)) p->mixer.plan = *plan;
   p->rank = mixes ? (size_t)d->rwkv.value_rank : 0;
   p->type = d->type;
   p->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
@@ -27536,20 +27542,30 @@ static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *
   miras__program_works(m, p);
 }
 
+/* The plan of a kind's memories, if it has any. */
+static MIRAS__COLD miras_result miras__kind_plan(const miras_layer_desc *d, miras__plan *to,
+                                                 char *why, size_t n) {
+  return miras__remembers(d->type) ? miras__plan_make(to, &d->memory, why, n) : MIRAS_OK;
+}
+
 /* The programs of all kinds in m->program. The descriptor has been resolved. */
 static MIRAS__COLD void miras__programs_make(miras_model *m) {
+  miras__plan plan;
   int i, again, kinds = 0;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
-    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++)
-      (void)miras__program_make(m, &m->desc.layer[i], !again, &m->program[kinds++], &m->adapted,
-                                NULL, 0);
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
+      (void)miras__kind_plan(&m->desc.layer[i], &plan, NULL, 0);
+      (void)miras__program_make(m, &m->desc.layer[i], &plan, !again, &m->program[kinds++],
+                                &m->adapted, NULL, 0);
+    }
 }
 
 /* Find what so many layers of kind i take; mixes as above. */
-static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__program *p, int i,
-                                                   int mixes, size_t layers, char *why, size_t n) {
+static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, const miras__plan *plan,
+                                                   miras__program *p, int i, int mixes,
+                                                   size_t layers, char *why, size_t n) {
   const miras_result result =
-    miras__program_make(m, &m->desc.layer[i], mixes, p, &m->adapted, why, n);
+    miras__program_make(m, &m->desc.layer[i], plan, mixes, p, &m->adapted, why, n);
   if (result != MIRAS_OK) return result;
   miras__program_counts(m, p, layers);
   m->kinds++;
@@ -27560,16 +27576,21 @@ static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__progra
   return MIRAS_OK;
 }
 
-/* The same with the program in room or, where that is NULL, on the stack as long as it takes. */
-static MIRAS__CALLED miras_result miras__kind_counts_here(miras_model *m, int i, int mixes,
-                                                          size_t layers, char *why, size_t n) {
+/* The same with the program in room or, where that is NULL, on the stack as long as it takes: not
+ * while plans are made. */
+static MIRAS__CALLED miras_result miras__kind_counts_here(miras_model *m, const miras__plan *plan,
+                                                          int i, int mixes, size_t layers,
+                                                          char *why, size_t n) {
   miras__program p;
-  return miras__kind_counts(m, &p, i, mixes, layers, why, n);
+  return miras__kind_counts(m, plan, &p, i, mixes, layers, why, n);
 }
 static miras_result miras__kind_counts_in(miras_model *m, miras__program *room, int i, int mixes,
                                           size_t layers, char *why, size_t n) {
-  return room ? miras__kind_counts(m, room, i, mixes, layers, why, n)
-              : miras__kind_counts_here(m, i, mixes, layers, why, n);
+  miras__plan plan;
+  const miras_result result = miras__kind_plan(&m->desc.layer[i], &plan, why, n);
+  if (result != MIRAS_OK) return result;
+  return room ? miras__kind_counts(m, &plan, room, i, mixes, layers, why, n)
+              : miras__kind_counts_here(m, &plan, i, mixes, layers, why, n);
 }
 
 /* Resolve the kinds one after the other, and count what they take. first: the program of each;
