@@ -24312,8 +24312,8 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
   p->bare_train = p->scratch_train;              /* a device has these states in that place       */
 }
 
-/* All that follows from a program. Returns 0 if there is too much of something. */
-static MIRAS__CALLED int miras__program_end(miras__program *p) {
+/* What follows from a program: its phases, and where arrays lie. */
+static MIRAS__CALLED void miras__lists_end(miras__program *p) {
   const miras__sets sets = miras__sets_of(p);
   miras__params_end(p);
   miras__phases_make(p);
@@ -24324,6 +24324,11 @@ static MIRAS__CALLED int miras__program_end(miras__program *p) {
     miras__order_make(p);
     miras__back_places_make(p, &sets);
   }
+}
+
+/* All that follows. Returns 0 if there is too much of something. */
+static MIRAS__CALLED int miras__program_end(miras__program *p) {
+  miras__lists_end(p);
   miras__states_end(p);
   miras__scratch_end(p);
   return p->fits && p->run + 1 != 0 && p->floats + 1 != 0 && p->packed + 1 != 0;
@@ -25622,8 +25627,8 @@ typedef struct miras__reader {
   char word[48], *why;
   size_t n;
   int line;
-  unsigned char as[MIRAS__ARRAYS], length[MIRAS__ARRAYS];
-  const char *name[MIRAS__ARRAYS];
+  unsigned char as[MIRAS__ARRAYS], length[MIRAS__ARRAYS];   /* of a name; 0: it has none          */
+  uint32_t name[MIRAS__ARRAYS];    /* where in p->text, of those that the array itself has not    */
   uint16_t from[MIRAS__OPS];       /* lines of operations                                         */
 } miras__reader;
 
@@ -25658,12 +25663,18 @@ static int miras__text_bad(miras__reader *r) {
   return 0;
 }
 
+/* The name of an array, of r->length[i] characters. */
+static const char *miras__text_named(const miras__reader *r, int i) {
+  const miras__array *of = &r->p->array[i];
+  return r->length[i] < sizeof of->name ? of->name : r->p->text + r->name[i];
+}
+
 /* A name in sentences; and columns of an array. */
 static void miras__say_name(miras__reader *r, int i) {
   char name[48];
   const size_t n = r->length[i] < sizeof name ? r->length[i] : sizeof name - 1;
-  if (r->name[i]) memcpy(name, r->name[i], n);
-  name[r->name[i] ? n : 0] = 0;
+  memcpy(name, miras__text_named(r, i), n);
+  name[n] = 0;
   miras__say(r->why, r->n, "%s", name);
 }
 static int miras__text_columns(miras__reader *r, int array, size_t at, size_t cols) {
@@ -25713,7 +25724,7 @@ static int miras__text_array(miras__reader *r, const char **rest) {
   int i;
   *rest = r->word + n;
   for (i = 1; i < r->p->arrays; i++)
-    if (r->name[i] && r->length[i] == n && !memcmp(r->name[i], r->word, n)) return i;
+    if (n && r->length[i] == n && !memcmp(miras__text_named(r, i), r->word, n)) return i;
   return 0;
 }
 
@@ -25904,7 +25915,8 @@ static int miras__text_has(miras__reader *r, char letter) {
 
 /* An array gets its name. */
 static int miras__text_name(miras__reader *r, int i, const miras__piece *x, int as) {
-  r->name[i] = x->name, r->length[i] = (unsigned char)(x->length < 255 ? x->length : 255);
+  r->length[i] = (unsigned char)(x->length < 255 ? x->length : 255);
+  if (x->length >= sizeof r->p->array[i].name) r->name[i] = (uint32_t)(x->name - r->p->text);
   r->as[i] = (unsigned char)as;
   memset(r->p->array[i].name, 0, sizeof r->p->array[i].name);
   memcpy(r->p->array[i].name, x->name,
@@ -26614,7 +26626,7 @@ static int miras__text_sound(miras__reader *r) {
   const int last = r->line;
   int i;
   for (i = MIRAS__Y + 1; i < p->arrays; i++)
-    if (!r->name[i]) r->as[i] = MIRAS__AS_OWN;
+    if (!r->length[i]) r->as[i] = MIRAS__AS_OWN;
   for (i = 0; i < p->ops; i++) {
     r->line = r->from[i];
     if (!miras__text_made(r, i) || !miras__text_read(r, i) || !miras__text_used(r, i) ||
