@@ -1167,7 +1167,8 @@ static void check_unit(const subject *of, tally *count) {
   close_both(m, tr);
 }
 
-/* What a gate of a layer begins as: the constant of the descriptor, or one half of a rate. */
+/* What a gate of a layer begins as: the constant of the descriptor, or one half of a rate or of
+ * the most that a time can be. */
 static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md, int which, int h,
                          size_t j) {
   const double columns = (double)ref_gate_columns(d, md, which);
@@ -1177,6 +1178,9 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
     d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0;
   const int gated = d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
   const int erases = d->mixer.erase_first && (double)j < columns - columns / md->inner_steps;
+  if (which == REF_KEEP && md->decay_gate == MIRAS_GATE_ENTRY &&
+      d->mixer.decay_form == MIRAS_DECAY_FORM_SIGMOID)
+    return 0.5; /* a time, of which decay_log makes decays */
   if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME)
     return md->decay_rate > 0.0f ? 0.1 : 1e-3 * pow(100.0, ((double)j + 0.5) / columns);
   if (which == REF_KEEP) /* as near to the most that a horizon allows as a logit should be */
