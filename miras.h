@@ -27233,18 +27233,15 @@ static MIRAS__COLD miras_result miras__layer_resolve(const miras_model *m, miras
   return MIRAS_OK;
 }
 
-/* The program of a kind that is resolved, with the plan of its memories, if it has any; mixes 0: of
- * the layer whose values others mix in. adapted receives which patterns of adapters have matched
- * there. */
+/* The program of a kind that is resolved, from zeros and the plan of its memories, if it has any;
+ * mixes 0: of the layer whose values others mix in. adapted receives which patterns of adapters
+ * have matched there. */
 static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const miras_layer_desc *d,
-                                                    const miras__plan *plan, int mixes,
-                                                    miras__program *p, uint64_t *adapted,
+                                                    int mixes, miras__program *p, uint64_t *adapted,
                                                     char *why, size_t n) {
   miras_result result;
   const char *text = NULL;
   int line = 1;
-  memset(p, 0, sizeof *p);
-  if (miras__remembers(d->type)) p->mixer.plan = *plan;
   p->rank = mixes ? (size_t)d->rwkv.value_rank : 0;
   p->type = d->type;
   p->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
@@ -27562,22 +27559,21 @@ static MIRAS__COLD miras_result miras__kind_plan(const miras_layer_desc *d, mira
 
 /* The programs of all kinds in m->program. The descriptor has been resolved. */
 static MIRAS__COLD void miras__programs_make(miras_model *m) {
-  miras__plan plan;
   int i, again, kinds = 0;
   for (i = 0; i < MIRAS_MAX_LAYER_KINDS; i++)
     for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
-      (void)miras__kind_plan(&m->desc.layer[i], &plan, NULL, 0);
-      (void)miras__program_make(m, &m->desc.layer[i], &plan, !again, &m->program[kinds++],
-                                &m->adapted, NULL, 0);
+      miras__program *p = &m->program[kinds++];
+      memset(p, 0, sizeof *p);
+      (void)miras__kind_plan(&m->desc.layer[i], &p->mixer.plan, NULL, 0);
+      (void)miras__program_make(m, &m->desc.layer[i], !again, p, &m->adapted, NULL, 0);
     }
 }
 
-/* Find what so many layers of kind i take; mixes as above. */
-static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, const miras__plan *plan,
-                                                   miras__program *p, int i, int mixes,
-                                                   size_t layers, char *why, size_t n) {
+/* Find what so many layers of kind i take; p: zeros and a plan; mixes as above. */
+static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__program *p, int i,
+                                                   int mixes, size_t layers, char *why, size_t n) {
   const miras_result result =
-    miras__program_make(m, &m->desc.layer[i], plan, mixes, p, &m->adapted, why, n);
+    miras__program_make(m, &m->desc.layer[i], mixes, p, &m->adapted, why, n);
   if (result != MIRAS_OK) return result;
   miras__program_counts(m, p, layers);
   m->kinds++;
@@ -27588,21 +27584,35 @@ static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, const miras__
   return MIRAS_OK;
 }
 
-/* The same with the program in room or, where that is NULL, on the stack as long as it takes: not
- * while plans are made. */
-static MIRAS__CALLED miras_result miras__kind_counts_here(miras_model *m, const miras__plan *plan,
-                                                          int i, int mixes, size_t layers,
-                                                          char *why, size_t n) {
+/* The same with the program on the stack as long as it takes: not while the plan is made. */
+static MIRAS__CALLED miras_result miras__kind_counts_of(miras_model *m, const miras__plan *plan,
+                                                        int i, int mixes, size_t layers, char *why,
+                                                        size_t n) {
   miras__program p;
-  return miras__kind_counts(m, plan, &p, i, mixes, layers, why, n);
+  memset(&p, 0, sizeof p);
+  if (miras__remembers(m->desc.layer[i].type)) p.mixer.plan = *plan;
+  return miras__kind_counts(m, &p, i, mixes, layers, why, n);
+}
+static MIRAS__CALLED miras_result miras__kind_counts_here(miras_model *m, int i, int mixes,
+                                                          size_t layers, char *why, size_t n) {
+  miras__plan plan;
+  const miras_result result = miras__kind_plan(&m->desc.layer[i], &plan, why, n);
+  return result != MIRAS_OK ? result : miras__kind_counts_of(m, &plan, i, mixes, layers, why, n);
+}
+
+/* With the program in room; where that is NULL, on the stack. */
+static MIRAS__CALLED miras_result miras__kind_counts_there(miras_model *m, miras__program *room,
+                                                           int i, int mixes, size_t layers,
+                                                           char *why, size_t n) {
+  miras_result result;
+  memset(room, 0, sizeof *room);
+  result = miras__kind_plan(&m->desc.layer[i], &room->mixer.plan, why, n);
+  return result != MIRAS_OK ? result : miras__kind_counts(m, room, i, mixes, layers, why, n);
 }
 static miras_result miras__kind_counts_in(miras_model *m, miras__program *room, int i, int mixes,
                                           size_t layers, char *why, size_t n) {
-  miras__plan plan;
-  const miras_result result = miras__kind_plan(&m->desc.layer[i], &plan, why, n);
-  if (result != MIRAS_OK) return result;
-  return room ? miras__kind_counts(m, &plan, room, i, mixes, layers, why, n)
-              : miras__kind_counts_here(m, &plan, i, mixes, layers, why, n);
+  return room ? miras__kind_counts_there(m, room, i, mixes, layers, why, n)
+              : miras__kind_counts_here(m, i, mixes, layers, why, n);
 }
 
 /* Resolve the kinds one after the other, and count what they take. first: the program of each;

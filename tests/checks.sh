@@ -351,7 +351,7 @@ cortex_learns() {
       $1 == "stack" {stack = $2}
       $1 == "week" && NF == 4 {same = $2; memory = $3; network = $4}
       /^best of the week: network/ {best = 1}
-      END {exit !(best && stack > 4096 && stack < 14336 && memory < 0.35 * same &&
+      END {exit !(best && stack > 4096 && stack < 14848 && memory < 0.35 * same &&
                   network < 0.33 * same && network > 0.1)}' "$build/fridge.txt"
 }
 

@@ -351,7 +351,7 @@ job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 501000'
+job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 502000'
 group=learning
 job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 402000 -DMIRAS_NO_SIMD &&
 size_at_most 282000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
