@@ -598,8 +598,8 @@ static const char *size_name(const options *o) {
 }
 
 static void train(const options *o, run *r, const miras_parallel *parallel) {
-  const miras_trainer_desc room = {o->batch, task_length(&o->asked, r->size), 0, 0, parallel,
-                                   NULL};
+  const miras_trainer_desc room = {o->batch, task_length(&o->asked, r->size), 0, 0, 0,
+                                   parallel, NULL};
   miras_model *m = model_of(o, r->model, r->size, r->seed);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
   miras_adamw_options adamw = MIRAS_ADAMW(0.1f, 1.0f);

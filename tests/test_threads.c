@@ -230,7 +230,7 @@ typedef struct trace {
 } trace;
 
 static trace train(miras_preset kind, const miras_parallel *parallel) {
-  const miras_trainer_desc room = {3, 19, 0, 0, parallel, NULL};
+  const miras_trainer_desc room = {3, 19, 0, 0, 0, parallel, NULL};
   miras_model_desc d = model_desc(kind);
   miras_model *m = miras_model_open(&d, NULL, NULL, 0);
   miras_trainer *t = miras_trainer_open(m, &room, NULL, NULL, 0);
