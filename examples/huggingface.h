@@ -26,9 +26,9 @@
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
  * number, unless it is null or the caller names it in `ignored`. Tensors that no model needs may
- * have any name, type and shape. Then tensors are read a tile at a time, transposed, widened from
- * F16 or BF16 and rounded to the weights of the model. All memory that reading takes counts against
- * d->limit. The files must stay as they are while they are read.
+ * have any name, type and shape. Then tensors are read some lines at a time, transposed, widened
+ * from F16 or BF16 and rounded to the weights of the model. All memory that reading takes counts
+ * against d->limit. The files must stay as they are while they are read.
  *
  * The licence is that of miras.h. */
 #ifndef MIRAS_HUGGINGFACE_H
@@ -127,8 +127,9 @@ MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const ch
  * Matrices in the files are [out, in] and those of miras.h [in, out]; [channels, 1, taps] of a
  * convolution is [taps, channels] there. Matrices are transposed unless the row says otherwise.
  * Several tensors may fill a view, from its first column on, and several views may share the rows
- * of a tensor, in the order of the table. Views are written by tiles of 32 columns or of one row:
- * whole blocks of Q8. */
+ * of a tensor, in the order of the table. Views are written by 64 lines that a product sums over
+ * where each is whole in its tensor, else by tiles of 32 columns, which are whole blocks of Q8, or
+ * of one row. */
 
 /* ---- numbers and text ---- */
 
