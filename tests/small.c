@@ -7,7 +7,7 @@
  *     -T tests/small.ld -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o small.elf
  *   qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel small.elf
  *
- * run.sh compares what is printed with the lines at the end, and the size with 40 KB. With
+ * run.sh compares what is printed with the lines at the end, and the size with 41 KB. With
  * -DEVERY_ROW all engines are there, and it paints the stack and says how deep a memory of each row
  * goes: opened, written, read, stepped, as a call over tokens, and after a refusal. The manual
  * promises 4 KB. On any other machine it is a program like others: cc tests/small.c -lm. */
