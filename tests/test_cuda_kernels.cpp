@@ -344,10 +344,11 @@ template <class Y> struct cases {
     K->outer_even(AT(0), AT(1), AT(2), N);
   }
 
-  /* 9 rows of states [n, N]; form: towards b, then with queries */
+  /* 9 rows of states [n, N]; form: towards b, then with queries, what is written scaled, complex */
   BOTH static typename Y::scan scan_of(const shape *s, float *p) {
     typename Y::scan f;
-    f.n = M < 9 ? M : 9, f.dv = N, f.rows = 9, f.step = 0;
+    f.scale = F / 4 % 4, f.start = f.scale == MIRAS_WRITE_SCALE_START, f.turning = F / 16;
+    f.n = M < 9 ? M : 9, f.dv = f.turning ? N / 2 * 2 : N, f.rows = 9, f.step = 0;
     f.ld_dt = f.ld_u = f.ld_y = LD, f.ld_x = f.ld_q = 9 + s->gap;
     f.a = AT(1), f.b = F & 1 ? AT(2) : NULL, f.dt = AT(3), f.u = AT(4), f.x = AT(5);
     f.q = AT(6), f.s = AT(0), f.y = AT(7);
@@ -361,7 +362,7 @@ template <class Y> struct cases {
   BOTH static void scan_bwd(T *K, const shape *s, float *p) {
     typename Y::scan f = scan_of(s, p);
     typename Y::scan_grads g;
-    f.step = f.n * N;
+    f.step = f.n * f.dv;
     g.ds = AT(8), g.da = AT(9), g.db = F & 1 ? AT(10) : NULL, g.ddt = AT(11), g.du = AT(12);
     g.dy = AT(7);
     K->scan_bwd(&f, &g);
@@ -551,7 +552,7 @@ template <class Y> struct cases {
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
   X(gate_rows_bwd, 7) X(number_loss, 12) X(absorb, 2) X(recede, 1) X(outer_even, 1)  \
-  X(scan_fwd, 4) X(scan_bwd, 2) X(count_meet, 2) X(count_take, 2) X(count_bwd, 2)
+  X(scan_fwd, 32) X(scan_bwd, 32) X(count_meet, 2) X(count_take, 2) X(count_bwd, 2)
 
 typedef struct job {
   shape s;
