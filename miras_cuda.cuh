@@ -3454,9 +3454,11 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
   }
   MIRAS__ALL_OF for (unsigned r = 0; r < 16; r++) {
     const size_t to = at.square * 4096 + (first + r) * 64 + own;
+    float mine, next;
     p[r] += __shfl_xor_sync(0xffffffffu, p[r], 16), n[r] += __shfl_xor_sync(0xffffffffu, n[r], 16);
-    if (lane < 16) a.p[to] = miras__near(p[r]);
-    else a.n[to] = miras__near(n[r]), below[(first + r) * 65 + own] = rate[first + r] * n[r];
+    mine = lane < 16 ? p[r] : n[r], next = __shfl_xor_sync(0xffffffffu, mine, 1);
+    if (!(lane % 2)) miras__put2((lane < 16 ? a.p : a.n) + to, mine, next);
+    if (lane >= 16) below[(first + r) * 65 + own] = rate[first + r] * n[r];
   }
   if (a.delta) miras__fast_inverted(&a, at.square, g, below);
 }
@@ -4004,7 +4006,7 @@ __device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *
       const bf16 *const p = dp + row * MIRAS__FAST_LD + i, *const n = p + room::DN - room::DP;
       const float one = r ? miras__left(g[row * DK + lane] - g[(row - 1) * DK + lane]) : 0;
       const float query = miras__wide(q[row * room::LD + lane]);
-      const float key = miras__wide(k[row * room::LD + lane]);
+      float key = miras__wide(k[row * room::LD + lane]);
       float by_q = fx[r * 33 + lane], by_z = DELTA ? fz[r * 33 + lane] : 0;
       MIRAS__ALL_OF for (unsigned l = 0; l < part + 4; l++) {
         const float old = d[l], now = one * old, u = miras__wide(p[l]) * now;
@@ -4016,7 +4018,9 @@ __device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *
         d[l] = l == r ? 1 : now;
       }
       fx[r * 33 + lane] = query * by_q, fz[r * 33 + lane] = by_z;
-      if (row < at->rows) *dq = miras__near(by_q + miras__wide(p[r]) * key);
+      by_q += miras__wide(p[r]) * key;
+      key = __shfl_xor_sync(0xffffffffu, by_q, 1);             /* the next channel's              */
+      if (row < at->rows && !(lane % 2)) miras__put2(dq, by_q, key);
       dq += a->ld_dq;
     }
   MIRAS__ALL_OF for (unsigned o = 0; o < 16; o++) {  /* log a_t is part of G from row t on        */
@@ -4026,8 +4030,9 @@ __device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *
     all += fx[r * 33 + lane] - own[r] * by_k + (before ? 0 : own[r] * by_z);
     fx[r * 33 + lane] = all;
     if (before) all += own[r] * by_z;
-    if (row < at->rows)
-      *dk = miras__near(by_k + by_z + itself * miras__wide(q[row * room::LD + lane]));
+    const float mine = by_k + by_z + itself * miras__wide(q[row * room::LD + lane]);
+    const float next = __shfl_xor_sync(0xffffffffu, mine, 1);
+    if (row < at->rows && !(lane % 2)) miras__put2(dk, mine, next);
     dk -= a->ld_dk;
   }
   return all;
