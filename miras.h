@@ -32428,7 +32428,7 @@ static uint64_t miras__shape_in_file(const miras_view *v, miras__tensor *x) {
   int k;
   for (k = 0; k < 3; k++) x->shape[k] = (uint64_t)v->shape[k];
   x->rank = v->rank;
-  if (x->form == MIRAS__ROWS + MIRAS_WEIGHTS_Q8) {
+  if (x->form == (int)MIRAS__ROWS + MIRAS_WEIGHTS_Q8) {
     x->shape[1] = (x->shape[1] + 31) / 32 * 34;
   } else if (miras__in_bricks(x->form)) {
     const miras__packed p = miras__packed_view(NULL, x->form, v);
@@ -32448,7 +32448,7 @@ static float miras__file_number(const miras_view *v, int form, const unsigned ch
   size_t at = row * width + col;
   uint32_t bits;
   float x;
-  if (form == MIRAS__ROWS + MIRAS_WEIGHTS_Q8) {
+  if (form == (int)MIRAS__ROWS + MIRAS_WEIGHTS_Q8) {
     from += row * ((width + 31) / 32 * 34) + col / 32 * 34;
     return miras__from_half(from[0] | (unsigned)from[1] << 8) *
            (float)(signed char)from[2 + col % 32];
@@ -32468,7 +32468,7 @@ static float miras__file_number(const miras_view *v, int form, const unsigned ch
     x = (float)(q[at % half] >> (at < half ? 0 : 4) & 15) * scale;
     return x + miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
   }
-  if (form == MIRAS__ROWS + MIRAS_WEIGHTS_F16)
+  if (form == (int)MIRAS__ROWS + MIRAS_WEIGHTS_F16)
     return miras__from_half(from[2 * at] | (unsigned)from[2 * at + 1] << 8);
   from += form ? 2 * at : 4 * at;
   bits = form ? (uint32_t)from[0] << 16 | (uint32_t)from[1] << 24
