@@ -353,8 +353,8 @@ job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
 job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 502000'
 group=learning
-job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 402000 -DMIRAS_NO_SIMD &&
-size_at_most 282000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 436000 -DMIRAS_NO_SIMD &&
+size_at_most 306000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 group=
 
 # ---- examples for those who build something else, each by its README's commands ----
