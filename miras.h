@@ -9997,10 +9997,13 @@ V_MATHS vf miras__v_left_of(vf a, vf dt) {
  * not below 1/2000, as its authors' code bounds the slope of the root by 1000, or -w. V_MAX returns
  * its second operand where one is NaN, which w is, too, then. */
 static vf miras__v_scale_of(const miras__scan *f, size_t t, vf x, vf w, vf *by) {
-  const vf one = V_SET1(1.0f), all = f->scale == MIRAS_WRITE_SCALE_REST ? x : V_ADD(x, x);
-  vf n, z = miras__v_expm1_part(V_MAX(V_NEG(all), V_SET1(-80.0f)), &n), two = miras__pow2(n);
+  const vf one = V_SET1(1.0f);
+  vf n, z, two;
   *by = V_ZERO();
   if (!f->scale || (f->start && !t)) return one;
+  if (f->scale != MIRAS_WRITE_SCALE_REST) x = V_ADD(x, x);
+  z = miras__v_expm1_part(V_MAX(V_NEG(x), V_SET1(-80.0f)), &n);
+  two = miras__pow2(n);
   z = V_FNMA(z, two, V_SUB(one, two));                           /* 1 - e^-x, or 1 - e^-2x        */
   if (f->scale == MIRAS_WRITE_SCALE_REST) return *by = V_NEG(w), z;
   z = V_SQRT(z);
@@ -21270,6 +21273,11 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
 
 enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other workers' while     */
 
+/* Is a parameter blocks along the diagonal of a gate's matrix? */
+static int miras__of_blocks(int id) {
+  return id == MIRAS__W_KEEP_BLOCKS || id == MIRAS__W_STEP_BLOCKS;
+}
+
 /* Has every expert some rows of a parameter? */
 static int miras__of_experts(const miras__program *p, const miras__param *w) {
   return p->mlp.experts && w >= p->param + MIRAS__W_MLP_GATE &&
@@ -21279,9 +21287,7 @@ static int miras__of_experts(const miras__program *p, const miras__param *w) {
 /* The matrices, one below the other, that a parameter is: experts', blocks along a diagonal, or 1;
  * and the rows of each. */
 static size_t miras__matrices_of(const miras__program *p, const miras__param *w) {
-  const int id = (int)(w - p->param);
-  if (p->mixer.blocks && (id == MIRAS__W_KEEP_BLOCKS || id == MIRAS__W_STEP_BLOCKS))
-    return p->mixer.blocks;
+  if (p->mixer.blocks && miras__of_blocks((int)(w - p->param))) return p->mixer.blocks;
   return miras__of_experts(p, w) ? p->mlp.experts : 1;
 }
 static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
@@ -21292,8 +21298,8 @@ static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
 static size_t miras__panel_of(const miras__kernels *k, const miras__program *p,
                               const miras__param *w) {
 #if MIRAS__PANELS
-  return p->form || miras__matrices_of(p, w) > 1 || w == p->param + MIRAS__W_KEEP_BLOCKS ||
-         w == p->param + MIRAS__W_STEP_BLOCKS ? 0 : k->panel;
+  return p->form || miras__of_experts(p, w) || miras__of_blocks((int)(w - p->param))
+           ? 0 : k->panel;
 #else
   (void)k, (void)p, (void)w;
   return 0;
@@ -25540,8 +25546,7 @@ static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char 
   int i, id, n, low = 0;
   for (i = 1; i < MIRAS__PARAMS; i++) {
     if (!p->param[i].rows || miras__params[i].origin != MIRAS__BY_TIMES ||
-        (p->mlp.experts && i >= MIRAS__W_ROUTER) || i == MIRAS__W_KEEP_BLOCKS ||
-        i == MIRAS__W_STEP_BLOCKS)
+        (p->mlp.experts && i >= MIRAS__W_ROUTER) || miras__of_blocks(i))
       continue;
     name[0] = 0;
     miras__say(name, sizeof name, "blocks.*.%s", miras__param_name(p, i, of));
@@ -25762,7 +25767,7 @@ static int miras__is_for(const miras__program *p, int id, int group) {
   const int origin = miras__params[id].origin, start = miras__params[id].start;
   if (group <= MIRAS__FOR_BRANCH)
     return origin == MIRAS__BY_TIMES && (id < MIRAS__W_ROUTER || !p->mlp.experts) &&
-           id != MIRAS__W_ROUTER && id != MIRAS__W_KEEP_BLOCKS && id != MIRAS__W_STEP_BLOCKS;
+           id != MIRAS__W_ROUTER && !miras__of_blocks(id);
   if (group == MIRAS__FOR_CONV) return id >= MIRAS__W_CONV_Q && id <= MIRAS__W_CONV_V;
   if (origin != MIRAS__BY_TILE || miras__params[id].stream) return 0;
   if (group == MIRAS__FOR_GAIN) return start == 10 && id != MIRAS__W_OUT_NORM;
@@ -25903,11 +25908,12 @@ static int miras__text_operand(miras__reader *r, char letter, miras__said *x) {
   return 0;
 }
 
-/* Is the next word, which may be left out, there for this letter? */
-static int miras__text_has(miras__reader *r, char letter) {
-  const char *at = r->at, *rest;
+/* Is the next word, which may be left out, there for the letter at *form, or for what follows? */
+static int miras__text_has(miras__reader *r, const char *form) {
+  const char letter = *form, *at = r->at, *rest;
   int has = miras__text_word(r);
-  if (letter >= '0' && letter <= '5') has = has && miras__text_array(r, &rest);
+  if (letter >= '0' && letter <= '5')
+    has = has && (!form[2] || miras__text_array(r, &rest));
   else if (letter == 'c') has = has && miras__place_of(MIRAS__KERNEL_FUNCTIONS, r->word) < 0;
   r->at = at;
   return has;
@@ -26380,7 +26386,7 @@ static int miras__text_line(miras__reader *r) {
   }
   for (form = miras__forms[x.what]; *form; form = at) {
     at = form + 1 + (form[1] == '?');
-    if (*form == 'o' || *form == 'w' || (form[1] == '?' && !miras__text_has(r, *form))) continue;
+    if (*form == 'o' || *form == 'w' || (form[1] == '?' && !miras__text_has(r, form))) continue;
     if (!miras__text_operand(r, *form, &x)) return 0;
   }
   if (!miras__text_make(r, &x)) return 0;
@@ -28287,6 +28293,13 @@ static unsigned miras__to_half(float x) {
   return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
 }
 
+/* x in bfloat16, likewise; a NaN loses its sign. */
+static unsigned miras__to_brain(float x) {
+  const uint32_t bits = (uint32_t)miras__real_bits(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fc0;
+  return (unsigned)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 static float miras__from_half(unsigned h) {
   const uint32_t low = h & 0x3ff, up = h >> 10 & 31;
   const float tiny = (float)(int)low * 5.9604645e-8f;             /* below 2^-14: exact */
@@ -28369,10 +28382,8 @@ static void miras__narrow(const miras__packed *m, size_t row, size_t col, size_t
     const float *from = x + r * 32 + col % 32;
     if (m->form < MIRAS_WEIGHTS_Q8) {
       for (c = 0; c < n; c++) {
-        const uint32_t bits = (uint32_t)miras__real_bits(from[c]);
-        const uint32_t more = bits + 0x7fff + (bits >> 16 & 1);
         const uint16_t word = (uint16_t)(m->form == MIRAS_WEIGHTS_F16 ? miras__to_half(from[c])
-                                         : (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : more >> 16);
+                                                                      : miras__to_brain(from[c]));
         memcpy(q + 2 * (first + c), &word, sizeof word);
       }
     } else if (!four) {
@@ -30527,8 +30538,8 @@ static uint16_t miras__state_word(const miras__narrowing *by, float x, uint64_t 
   if (size > 0x7f800000) is = most + 1 + (brain ? 0x40 : 0x200);
   else if (size == 0x7f800000) is = most + 1;
   else {
-    if (brain) is = (size + (by->drawn ? some : 0x7fff + (size >> 16 & 1))) >> 16;
-    else if (!by->drawn) is = miras__to_half(fabsf(x));
+    if (!by->drawn) is = brain ? miras__to_brain(fabsf(x)) : miras__to_half(fabsf(x));
+    else if (brain) is = (size + some) >> 16;
     else if (size < 0x38800000) is = (uint32_t)(fabsf(x) * 16777216.0f + (float)some / 8192);
     else is = (size + some - (112u << 23)) >> 13;
     if (is > most) is = most;
@@ -30554,8 +30565,9 @@ static void miras__block_save(const miras__narrowing *by, size_t at, size_t n, u
     else if (fabsf(x[i]) > top) top = fabsf(x[i]);
   }
   if (!words) {
-    const uint32_t bits = (uint32_t)miras__real_bits(top / 127);
-    word = (uint16_t)((bits + (by->drawn ? 0xffff : 0x7fff + (bits >> 16 & 1))) >> 16);
+    const float scale = top / 127;
+    word = (uint16_t)(by->drawn ? ((uint32_t)miras__real_bits(scale) + 0xffff) >> 16
+                                : miras__to_brain(scale));
     if (word < 0x80) word = 0;                   /* a scale below the normal floats */
     if (step < 0) word = 0x7fc0;
     else step = (double)miras__state_number(by->form, word);
@@ -30707,7 +30719,7 @@ static void miras__rest_task(void *argument, int index, int worker) {
   if (text->count) (void)miras__narrow_state(&by, of->s->model);
 }
 
-static void miras__rest(const miras_server *s, const miras_sequence *texts, size_t count) {
+static void miras__texts_rest(const miras_server *s, const miras_sequence *texts, size_t count) {
   miras__resting of;
   of.s = s, of.texts = texts;
   if (s->desc.states) miras__each(s->desc.parallel, count, miras__rest_task, &of);
@@ -30827,7 +30839,7 @@ MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_sequence *
   miras__texts_mark(texts, alone, 0);
   if (alone < count) return MIRAS_ERR_ARGUMENT;
   miras__serve(s, texts, count, logits);
-  miras__rest(s, texts, count);
+  miras__texts_rest(s, texts, count);
   return MIRAS_OK;
 }
 
@@ -30891,7 +30903,7 @@ MIRAS_API const float *miras_session_feed(miras_session *s, const int32_t *token
   text.count = count;
   text.logit_rows = 1;
   miras__serve(&s->in, &text, 1, s->logits);
-  miras__rest(&s->in, &text, 1);
+  miras__texts_rest(&s->in, &text, 1);
   s->row = s->in.x + s->in.asked[s->in.latest] * s->in.model->ld_x;
   s->at = miras__position(s->state);
   MIRAS__WATCH(miras__object_check(s));
@@ -30960,7 +30972,7 @@ MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *toke
                                                   (size_t)targets[t], 0);
     }
   }
-  miras__rest(&s->in, &text, 1);
+  miras__texts_rest(&s->in, &text, 1);
   *loss = total;
   return MIRAS_OK;
 }
@@ -32286,7 +32298,7 @@ static int miras__version(const miras_model_desc *d) {
     if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
   if (d->program && version < 9) version = 9;
-  return d->weights ? 10 : version;
+  return d->weights && version < 10 ? 10 : version;
 }
 
 /* What a fingerprint calls a field that came with version 3 to 6 of files: as it was called then,

@@ -141,10 +141,12 @@ static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc 
     exit(0);
   }
   room.batch = d->batch, room.context = d->context;
-  choose(miras_cuda_fast_size(m, &room, why, why_size), why);
-  if (!is_fast()) t->there = place_model(m);
-  bytes = is_fast() ? miras_cuda_fast_size(m, &room, why, why_size)
-                    : miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
+  bytes = miras_cuda_fast_size(m, &room, why, why_size);
+  choose(bytes, why);
+  if (!is_fast()) {
+    t->there = place_model(m);
+    bytes = miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
+  }
   if (!bytes) return NULL;
   t->memory = on_device(bytes);
   must((is_fast() ? miras_cuda_fast_init(&t->fast, m, &room, t->memory, bytes, 0)

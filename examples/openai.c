@@ -1085,23 +1085,29 @@ static const void *as_file(const miras_model *m, void **block, size_t *size) {
   return at && miras_save_to(m, at, *size) == *size ? at : NULL;
 }
 
+/* How long the name is in NAME=PATH; 0: it is a path alone. */
+static size_t name_length(const char *at) {
+  const char *equals = strchr(at, '=');
+  const size_t n = equals ? (size_t)(equals - at) : 0;
+  return memchr(at, '/', n) ? 0 : n;
+}
+
 /* Open the model as it is, and with each adapter of a name. Short matrices are there once. */
 static void voices_open(house *h, const options *o) {
   source from = o->from;
   miras_model_desc asked, d;
   const miras_model_desc *how;
-  const char *name = strrchr(from.model, '/');
+  const char *name = strrchr(from.model, '/'), *bare = NULL;
   const void *file = NULL;
   size_t size = 0;
   voice *v = h->voices;
   int own, i, named = 0, count = 0;
-  while (o->adapters[count]) {
-    const char *at = o->adapters[count++], *equals = strchr(at, '=');
-    if (equals && equals > at && !memchr(at, '/', (size_t)(equals - at))) named++;
-  }
-  if (count > 1 && named < count)
+  for (; o->adapters[count]; count++)
+    if (name_length(o->adapters[count])) named++;
+    else bare = o->adapters[count];
+  if (count > 1 && bare)
     die(2, "--adapter is %s, without a name, which must be alone: NAME=PATH for each of several",
-        o->adapters[count - 1]);
+        bare);
   if (!named) from.adapter = o->adapters[0];
   snprintf(v->name, sizeof v->name, "%s", name && name[1] ? name + 1 : from.model);
   own = describe_model(&from, &asked, &d);
@@ -1114,8 +1120,8 @@ static void voices_open(house *h, const options *o) {
     v->model = open_model_of(&from, how, 1, file, size);
   }
   for (i = 0; i < named; i++) {
-    const char *at = o->adapters[i], *equals = strchr(at, '=');
-    const size_t n = (size_t)(equals - at);
+    const char *at = o->adapters[i];
+    const size_t n = name_length(at);
     int k;
     v = &h->voices[h->count_of_voices++];
     if (n >= sizeof v->name) die(2, "--adapter is %s; its name is too long", at);
@@ -1123,7 +1129,7 @@ static void voices_open(house *h, const options *o) {
     for (k = 0; k < h->count_of_voices - 1; k++)
       if (strcmp(h->voices[k].name, v->name) == 0)
         die(2, "--adapter is %s; there is a %s already", at, v->name);
-    from.adapter = equals + 1;
+    from.adapter = at + n + 1;
     v->model = open_model_of(&from, how, own || file != NULL, file, size);
   }
 }

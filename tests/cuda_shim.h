@@ -580,7 +580,6 @@ enum {
   SHIM_ARGUMENTS = 32764             /* bytes; before CUDA 12.1 4096                              */
 };
 static size_t shim_stack = 1024;     /* bytes that threads may take                               */
-static int shim_code = 90;           /* the compute capability, times 10, that code is for        */
 static int shim_dry;                 /* 1: grids begin, and do nothing                            */
 static int shim_refuses;             /* 1: a launch that the card refuses says so to its caller
                                         alone; else the program ends                              */
@@ -632,7 +631,7 @@ static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
 struct cudaFuncAttributes { int ptxVersion, binaryVersion; };
 static cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *kernel) {
   if (!kernel) return shim_result(cudaErrorInvalidValue);
-  a->ptxVersion = shim_code, a->binaryVersion = 90;
+  a->ptxVersion = a->binaryVersion = 90;
   return cudaSuccess;
 }
 
@@ -674,7 +673,6 @@ template <class A> struct shim_kernel {
     k->kernel(*k->argument);
   }
 };
-static void (*shim_launched)(uintptr_t kernel);   /* who wants to know                            */
 
 /* kernel(argument) in a grid. Blocks run one after the other, the last one first. */
 template <class A>
@@ -684,7 +682,6 @@ SHIM_UNWATCHED static cudaError_t cudaLaunchKernel(void (*kernel)(const A), dim3
   const cudaError_t e = shim_begins(shim_grid_of((uintptr_t)kernel), grid, block, sizeof(A), bytes);
   unsigned blocks = grid.x;
   if (e != cudaSuccess) return e;
-  if (shim_launched) shim_launched((uintptr_t)kernel);
   if (shim_dry) return cudaSuccess;
   gridDim.x = blocks;
   SHIM_LAUNCHED();

@@ -60,7 +60,7 @@ static miras_session *fuzz_sessions[2];        /* of Titans; of a hybrid whose h
 static unsigned char *fuzz_base[FUZZ_FILES];
 static size_t fuzz_size[FUZZ_FILES];
 static int fuzz_files;
-static uint64_t fuzz_print[FUZZ_DESC + 1];     /* of the object that it came from */
+static uint64_t fuzz_print[FUZZ_FILES];        /* of the object that it came from */
 static long fuzz_opened, fuzz_hybrids, fuzz_rowed;   /* that were, with a pattern, with texts */
 static long fuzz_described, fuzz_lying;        /* descriptors that are right; opened in place */
 
@@ -119,14 +119,20 @@ static void fuzz_describe(miras_model_desc *d, miras_preset kind) {
   d->layer[0].mixer.gate_rank = 1;
 }
 
+/* The file of a model, memory or session is the next one. */
+static void fuzz_keep(const void *object) {
+  fuzz_size[fuzz_files] = miras_save_to(object, NULL, 0);
+  fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
+  fuzz_check(fuzz_base[fuzz_files] && miras_save_to(object, fuzz_base[fuzz_files],
+                                                    fuzz_size[fuzz_files]) == fuzz_size[fuzz_files],
+             "no file");
+  fuzz_files++;
+}
+
 static void fuzz_add(const miras_model_desc *d) {
   miras_model *m = miras_model_open(d, NULL, NULL, 0);
   fuzz_check(m != NULL, "no model of a row or pattern");
-  fuzz_size[fuzz_files] = miras_save_to(m, NULL, 0);
-  fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
-  fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
-  miras_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
-  fuzz_files++;
+  fuzz_keep(m);
   miras_close(m);
 }
 
@@ -254,11 +260,7 @@ static void fuzz_memories(void) {
     m = miras_memory_open(&d, NULL, NULL, 0);
     fuzz_check(m != NULL, "no memory of a row");
     for (k = 0; k < 5; k++) forward_one(m, x, x, x, y);
-    fuzz_size[fuzz_files] = miras_save_to(m, NULL, 0);
-    fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
-    fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
-    miras_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
-    fuzz_files++;
+    fuzz_keep(m);
     miras_close(m);
   }
 }
@@ -281,12 +283,8 @@ static void fuzz_other(void) {
   fuzz_session = fuzz_sessions[1] = miras_session_open(m, NULL, NULL, NULL, 0);
   fuzz_check(fuzz_session != NULL, "no session");
   miras_session_feed(fuzz_session, tokens, NULL, 5);
-  fuzz_size[fuzz_files] = fuzz_save(FUZZ_SESSION, NULL, 0);
-  fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
-  fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
-  fuzz_save(FUZZ_SESSION, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
-  fuzz_print[FUZZ_DESC] = fuzz_look(FUZZ_SESSION);
-  fuzz_files++;
+  fuzz_keep(fuzz_session);
+  fuzz_print[FUZZ_OTHER] = fuzz_look(FUZZ_SESSION);
 }
 
 static void fuzz_start(void) {
@@ -319,12 +317,9 @@ static void fuzz_start(void) {
   fuzz_check(fuzz_memory != NULL, "no memory");
   for (i = 0; i < 5; i++) forward_one(fuzz_memory, x, x, x, y);
   for (i = 0; i < FUZZ_DESC; i++) {
-    fuzz_size[i] = fuzz_save(i, NULL, 0);
-    fuzz_base[i] = (unsigned char *)malloc(fuzz_size[i]);
-    fuzz_check(fuzz_base[i] && fuzz_save(i, fuzz_base[i], fuzz_size[i]) == fuzz_size[i], "no file");
+    fuzz_keep(fuzz_object(i));
     fuzz_print[i] = fuzz_look(i);
   }
-  fuzz_files = FUZZ_DESC;
   fuzz_rows();
   fuzz_patterns();
   fuzz_texts();
@@ -625,7 +620,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   unsigned char *file;
   miras_result result;
   size_t n;
-  int kind, other, which, print;
+  int kind, other, which;
   if (!size) return 0;
   fuzz_start();
   kind = (data[0] & 127) % FUZZ_KINDS;
@@ -637,7 +632,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_descriptor(data + 1, n);
     return 0;
   }
-  print = other ? FUZZ_DESC : kind;
   file = (unsigned char *)malloc(n ? n : 1);   /* exactly as long, for the sanitizer */
   fuzz_check(file != NULL, "no memory for an input");
   memcpy(file, data + 1, n);
@@ -666,7 +660,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                  fuzz_load(kind, fuzz_base[which], fuzz_size[which]) == MIRAS_OK, "no adoption");
       miras_session_adopt(fuzz_session, 0);
     }
-    fuzz_check(fuzz_look(kind) == fuzz_print[print], "an error has changed the object");
+    fuzz_check(fuzz_look(kind) == fuzz_print[which], "an error has changed the object");
   } else {
     uint64_t look = fuzz_look(kind);
     size_t bytes = fuzz_save(kind, NULL, 0);
@@ -686,7 +680,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (kind == FUZZ_SESSION) (void)miras_session_feed(fuzz_session, tokens, NULL, 3);
     free(again);
     fuzz_check(fuzz_load(kind, fuzz_base[which], fuzz_size[which]) == MIRAS_OK &&
-               fuzz_look(kind) == fuzz_print[print], "the good file does not load any more");
+               fuzz_look(kind) == fuzz_print[which], "the good file does not load any more");
   }
   free(file);
   return 0;

@@ -363,6 +363,44 @@ static void test_model_round_trip(void **state) {
   assert_int_equal(test_live, 0);
 }
 
+/* A model's file has all of its fields, whichever version they came with, beside short matrices. */
+static void test_new_fields_beside_short(void **state) {
+  static const miras_preset kinds[] = { MIRAS_PRESET_GRIFFIN, MIRAS_PRESET_LRU, MIRAS_PRESET_EDA };
+  static const int32_t tokens[5] = { 3, 1, 4, 1, 5 };
+  size_t i;
+  int form;
+  (void)state;
+  for (i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (form = 0; form < MIRAS_WEIGHTS_COUNT; form++) {
+      miras_model_desc d;
+      miras_model *m, *n;
+      miras_session *a, *b;
+      unsigned char *file;
+      size_t bytes;
+      char why[256] = "";
+      assert_int_equal(miras_model_preset(&d, kinds[i], 0), MIRAS_OK);
+      d.vocab = 13, d.width = 32, d.heads = 2, d.weights = (miras_weights)form;
+      d.logit_cap = 5;
+      if (!d.pattern[0]) d.layers = 1;
+      m = miras_model_open(&d, NULL, why, sizeof why);
+      assert_string_equal(why, "");
+      bytes = miras_save_to(m, NULL, 0);
+      file = (unsigned char *)malloc(bytes);
+      assert_true(file && miras_save_to(m, file, bytes) == bytes);
+      d = *miras_model_desc_of(m);
+      n = miras_model_open_from(file, bytes, 0, NULL, NULL, NULL, why, sizeof why);
+      assert_string_equal(why, "");
+      assert_false(miras_model_desc_differs(&d, miras_model_desc_of(n), why, sizeof why));
+      assert_true(miras_model_desc_of(n)->logit_cap == d.logit_cap);
+      a = miras_session_open(m, NULL, NULL, NULL, 0);
+      b = miras_session_open(n, NULL, NULL, NULL, 0);
+      assert_memory_equal(miras_session_feed(a, tokens, NULL, 5),
+                          miras_session_feed(b, tokens, NULL, 5), 13 * sizeof(float));
+      miras_close(a), miras_close(b), miras_close(m), miras_close(n);
+      free(file);
+    }
+}
+
 /* Every byte of a descriptor that a file must keep is in one of the saved values: all but what the
  * model sets or the caller brings, and what the compiler leaves between fields. Of kinds of layer
  * the letters are part of the names. */
@@ -3379,6 +3417,7 @@ int main(void) {
     cmocka_unit_test(test_checksum),
     cmocka_unit_test(test_numbers),
     cmocka_unit_test(test_model_round_trip),
+    cmocka_unit_test(test_new_fields_beside_short),
     cmocka_unit_test(test_every_field),
     cmocka_unit_test(test_hybrids),
     cmocka_unit_test(test_old_versions),

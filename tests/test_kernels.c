@@ -899,6 +899,48 @@ static void test_absorb(void **state) {
 
 /* ---- states whose entries decay each by itself ---- */
 
+enum { SCAN_ROWS = 3, SCAN_AT = 12, SCAN_MOST = 9 * 40 };
+
+/* Arrays of three tokens of a state [n, dv], drawn, and the call that has them. */
+static miras__scan scan_of(float **x, size_t *counts, size_t n, size_t dv, int side, int home) {
+  const size_t all = n * dv, rows = SCAN_ROWS * dv, of[SCAN_AT] = {
+    (SCAN_ROWS + 1) * all, all, all, rows, rows, SCAN_ROWS * n, SCAN_ROWS * n, rows, all, all, all,
+    2 * rows };
+  miras__scan f;
+  int s;
+  for (s = 0; s < SCAN_AT; s++) {
+    counts[s] = of[s];
+    x[s] = place(s, counts[s], side);
+    draw_all(x[s], counts[s], UNIFORM, (uint64_t)s + all);
+  }
+  memset(&f, 0, sizeof f);
+  f.n = n, f.dv = dv, f.rows = SCAN_ROWS, f.step = all, f.ld_dt = f.ld_u = f.ld_y = dv;
+  f.ld_x = f.ld_q = n, f.s = x[0], f.a = x[1], f.b = home ? x[2] : NULL, f.dt = x[3];
+  f.u = x[4], f.x = x[5], f.q = x[6], f.y = x[7];
+  return f;
+}
+
+static miras__scan_grads scan_grads_of(float **x, size_t dv, int home) {
+  miras__scan_grads g;
+  g.ds = x[8], g.da = x[9], g.db = home ? x[10] : NULL, g.ddt = x[11];
+  g.du = x[11] + SCAN_ROWS * dv, g.dy = x[7];
+  return g;
+}
+
+/* Has a set of vectors the bits of the one before it, *vectors, if there was one? */
+static void scan_same(const miras__kernels *k, const miras__kernels **vectors, float **x,
+                      const size_t *counts, const char *what) {
+  static float first[SCAN_AT][(SCAN_ROWS + 1) * SCAN_MOST];
+  int s;
+  if (!fused(k)) return;
+  for (s = 0; s < SCAN_AT; s++) {
+    if (*vectors && !same_bits(x[s], first[s], counts[s]))
+      fail_msg("%s: %s has other bits than %s", what, k->name, (*vectors)->name);
+    memcpy(first[s], x[s], counts[s] * sizeof(float));
+  }
+  *vectors = k;
+}
+
 /* z of what is written, and its slope by -A dt, of a row that is a head's first token or not. */
 static double scan_scale(int scale, int first, double left, double *slope) {
   const double w = exp(-left);
@@ -917,32 +959,25 @@ static double scan_scale(int scale, int first, double left, double *slope) {
 /* Three tokens of a state [n, dv] against the formula in double, answers and states; the adjoint
  * against the formula, too. All sets of vectors have the same bits. */
 static void check_scan(size_t n, size_t dv, int side, int home, int scale) {
-  enum { T = 3, MOST = 9 * 40, AT = 12 };
-  static float first[AT][(T + 1) * MOST], before[2][MOST];
-  static double S[T + 1][MOST], G[MOST];
-  const size_t all = n * dv, counts[AT] = { (T + 1) * all, all, all, T * dv, T * dv, T * n, T * n,
-                                            T * dv, all, all, all, 2 * T * dv };
+  enum { T = SCAN_ROWS };
+  static float before[2][SCAN_MOST];
+  static double S[T + 1][SCAN_MOST], G[SCAN_MOST];
+  const size_t all = n * dv;
+  size_t counts[SCAN_AT];
   const miras__kernels *vectors = NULL;
   double slope;
   size_t i, j;
-  int t, s, l;
+  int t, l;
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
-    float *x[AT];
+    float *x[SCAN_AT];
     miras__scan f;
     miras__scan_grads g;
     if (!inside_usable(k)) continue;
-    for (s = 0; s < AT; s++) {
-      x[s] = place(s, counts[s], side);
-      draw_all(x[s], counts[s], UNIFORM, (uint64_t)s + all);
-    }
+    f = scan_of(x, counts, n, dv, side, home);
     for (i = 0; i < all; i++) x[1][i] = expf(x[1][i]);
     for (i = 0; i < T * dv; i++) x[3][i] = i % 7 ? fabsf(x[3][i]) : 400.0f * (float)(i % 2);
-    memset(&f, 0, sizeof f);
     f.scale = scale, f.start = scale == MIRAS_WRITE_SCALE_START;
-    f.n = n, f.dv = dv, f.rows = T, f.step = all, f.ld_dt = f.ld_u = f.ld_y = dv;
-    f.ld_x = f.ld_q = n, f.s = x[0], f.a = x[1], f.b = home ? x[2] : NULL, f.dt = x[3];
-    f.u = x[4], f.x = x[5], f.q = x[6], f.y = x[7];
     k->scan_fwd(&f);
     for (i = 0; i < all; i++) S[0][i] = (double)x[0][i];
     for (l = 0; l < T; l++)
@@ -962,8 +997,7 @@ static void check_scan(size_t n, size_t dv, int side, int home, int scale) {
     for (i = 0; i < all; i++) G[i] = (double)x[8][i];
     memcpy(before[0], x[9], all * sizeof(float));
     memcpy(before[1], x[10], all * sizeof(float));
-    g.ds = x[8], g.da = x[9], g.db = home ? x[10] : NULL, g.ddt = x[11], g.du = x[11] + T * dv;
-    g.dy = x[7];
+    g = scan_grads_of(x, dv, home);
     k->scan_bwd(&f, &g);
     for (j = 0; j < dv; j++)
       for (i = 0; i < n; i++) {
@@ -984,13 +1018,7 @@ static void check_scan(size_t n, size_t dv, int side, int home, int scale) {
         assert_true(fabs((double)x[9][at] - da) < 1e-4 && fabs((double)x[10][at] - db) < 1e-4);
         assert_true(fabs((double)x[8][at] - gij) < 1e-4);
       }
-    if (!fused(k)) continue;
-    for (s = 0; s < AT; s++) {
-      if (vectors && !same_bits(x[s], first[s], counts[s]))
-        fail_msg("scan: %s has other bits than %s", k->name, vectors->name);
-      memcpy(first[s], x[s], counts[s] * sizeof(float));
-    }
-    vectors = k;
+    scan_same(k, &vectors, x, counts, "scan");
   }
 }
 
@@ -1008,35 +1036,27 @@ static void test_scan(void **state) {
 
 /* The same of complex entries, [n, h] of them: the outer turn l = e^(-A dt + i a dt'). */
 static void check_turning(size_t n, size_t h, int side, int home) {
-  enum { T = 3, MOST = 9 * 40, AT = 12 };
-  static float first[AT][(T + 1) * MOST], before[3][MOST];
-  static double S[T + 1][MOST];
+  enum { T = SCAN_ROWS };
+  static float before[3][SCAN_MOST];
+  static double S[T + 1][SCAN_MOST];
   const size_t dv = 2 * h, all = n * dv;
-  const size_t counts[AT] = { (T + 1) * all, all, all, T * dv, T * dv, T * n,
-                              T * n, T * dv, all, all, all, 2 * T * dv };
+  size_t counts[SCAN_AT];
   const miras__kernels *vectors = NULL;
   size_t i, j;
-  int t, s, l;
+  int t, l;
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
-    float *x[AT];
+    float *x[SCAN_AT];
     miras__scan f;
     miras__scan_grads g;
     if (!inside_usable(k)) continue;
-    for (s = 0; s < AT; s++) {
-      x[s] = place(s, counts[s], side);
-      draw_all(x[s], counts[s], UNIFORM, (uint64_t)s + all);
-    }
+    f = scan_of(x, counts, n, dv, side, home);
     for (i = 0; i < all; i++)
       if (i % dv < h) x[1][i] = expf(x[1][i]);
       else x[1][i] *= 30;
     for (i = 0; i < T * dv; i++)
       if (i % dv < h) x[3][i] = fabsf(x[3][i]);
-    memset(&f, 0, sizeof f);
     f.turning = 1;
-    f.n = n, f.dv = dv, f.rows = T, f.step = all, f.ld_dt = f.ld_u = f.ld_y = dv;
-    f.ld_x = f.ld_q = n, f.s = x[0], f.a = x[1], f.b = home ? x[2] : NULL, f.dt = x[3];
-    f.u = x[4], f.x = x[5], f.q = x[6], f.y = x[7];
     k->scan_fwd(&f);
     for (i = 0; i < all; i++) S[0][i] = (double)x[0][i];
     for (l = 0; l < T; l++)
@@ -1063,8 +1083,7 @@ static void check_turning(size_t n, size_t h, int side, int home) {
     memcpy(before[0], x[9], all * sizeof(float));
     memcpy(before[1], x[10], all * sizeof(float));
     memcpy(before[2], x[8], all * sizeof(float));
-    g.ds = x[8], g.da = x[9], g.db = home ? x[10] : NULL, g.ddt = x[11], g.du = x[11] + T * dv;
-    g.dy = x[7];
+    g = scan_grads_of(x, dv, home);
     k->scan_bwd(&f, &g);
     for (j = 0; j < h; j++)
       for (i = 0; i < n; i++) {
@@ -1093,13 +1112,7 @@ static void check_turning(size_t n, size_t h, int side, int home) {
         if (!home) continue;
         assert_true(fabs((double)x[10][at] - db) < 2e-4 && fabs((double)x[10][im] - dbi) < 2e-4);
       }
-    if (!fused(k)) continue;
-    for (s = 0; s < AT; s++) {
-      if (vectors && !same_bits(x[s], first[s], counts[s]))
-        fail_msg("turning: %s has other bits than %s", k->name, vectors->name);
-      memcpy(first[s], x[s], counts[s] * sizeof(float));
-    }
-    vectors = k;
+    scan_same(k, &vectors, x, counts, "turning");
   }
 }
 

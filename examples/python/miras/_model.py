@@ -208,10 +208,14 @@ class Model(Held):
     @property
     def views(self) -> Dict[str, Floats]:
         """The parameters by name, each an array onto the library's memory in its shape."""
-        block, count = self.params, ffi.new("int *")
-        first = lib.miras_model_views(self._c, count)
+        block = self.params
         return {text(v.name): block[v.offset:v.offset + v.count].reshape(tuple(v.shape[0:v.rank]))
-                for v in first[0:count[0]]}
+                for v in self._views()}
+
+    def _views(self) -> List[Any]:
+        count = ffi.new("int *")
+        first = lib.miras_model_views(self._c, count)
+        return [first + i for i in range(count[0])]
 
     def train_only(self, patterns: Optional[str]) -> int:
         """Steps of trainers change only parameters whose names match, as "*memory.init,*gates.*";
@@ -371,7 +375,7 @@ class Trainer(Held):
         """The gradients, onto the library's memory: in the layout of the model's params or, of a
         trainer that does not move all, of what it moves, view by view (`grad`)."""
         first, found = lib.miras_trainer_grads(self._c), []
-        views = self._views()
+        views = self.model._views()
         for view in views:
             at = lib.miras_trainer_grad(self._c, view)
             if at != ffi.NULL:
@@ -379,11 +383,6 @@ class Trainer(Held):
         shape = self.model.params.shape if len(found) == len(views) else (max(found),)
         block: Floats = window(self, first, shape)
         return block
-
-    def _views(self) -> List[Any]:
-        count = ffi.new("int *")
-        first = lib.miras_model_views(self.model._c, count)
-        return [first + i for i in range(count[0])]
 
     def grad(self, name: str) -> Optional[Floats]:
         """The gradient of the view of that name, onto the library's memory; None if this trainer
