@@ -2940,9 +2940,8 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #endif
 
 /* Tasks of layers are compiled for a device as well (room @20), where a block of threads runs each.
- * There functions that only the host has are NULL in tables; a thread works on the numbers THREAD,
- * THREAD + THREADS, ..., then all MEET; and what has one value thread 0 stores. */
-#define MIRAS__HOST(f) f
+ * There a thread works on the numbers THREAD, THREAD + THREADS, ..., then all MEET; what has one
+ * value thread 0 stores. */
 #define MIRAS__THREAD 0
 #define MIRAS__THREADS 1
 #define MIRAS__MEET() ((void)0)

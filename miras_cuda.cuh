@@ -1002,11 +1002,9 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
                           miras__matrix B, size_t M, size_t N, size_t K, float *pack) {
   k->gemm(mode, C, ldc, A, B, M, N, K, pack);
 }
-#undef MIRAS__HOST
 #undef MIRAS__THREAD
 #undef MIRAS__THREADS
 #undef MIRAS__MEET
-#define MIRAS__HOST(f) NULL
 #define MIRAS__THREAD threadIdx.x
 #define MIRAS__THREADS blockDim.x
 #define MIRAS__MEET() __syncthreads()
@@ -1940,7 +1938,6 @@ extern __shared__ __align__(16) unsigned char miras__fast_room[];
 enum {
   MIRAS__FAST_THREADS = 256,         /* of a block of row kernels and of dense products           */
   MIRAS__FAST_STRIP = 64,            /* rows whose sums are one number                            */
-  MIRAS__FAST_CHUNK = 64,            /* tokens of a chunk                                         */
   MIRAS__FAST_LD = 72                /* between rows of a square of a chunk                       */
 };
 
@@ -2424,8 +2421,8 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_sums(const __grid_constant__ miras__fas
   float *const room = (float *)(void *)miras__fast_room;
   const unsigned strip = blockIdx.x / a.across, c = blockIdx.x % a.across * 256 +
                                                     threadIdx.x % 32 * 8;
-  const unsigned first = strip * MIRAS__FAST_STRIP, set_end = a.sets;
-  for (unsigned set = 0; set < set_end; set++) {
+  const unsigned first = strip * MIRAS__FAST_STRIP;
+  for (unsigned set = 0; set < a.sets; set++) {
     float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, d[8], v[8];
     const unsigned back = a.what == MIRAS__SUM_CONV && set < a.taps ? a.taps - 1 - set : 0;
     for (unsigned r = threadIdx.x / 32; r < MIRAS__FAST_STRIP && c < a.cols; r += 8) {
@@ -2854,8 +2851,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_turn(const __grid_constant__ miras__fas
 /* Dropout as the host's masks have it (@29's dropout): y = base + mask x, base NULL: zero. */
 typedef struct miras__fast_now {     /* what steps leave                                          */
   uint64_t steps;
-  float norm, loss, unit, c[9];
-  float rest[2];
+  float norm, loss, unit, c[8];
 } miras__fast_now;
 typedef struct miras__fast_drop {
   const bf16 *base, *x;
@@ -2867,12 +2863,6 @@ typedef struct miras__fast_drop {
   unsigned ld, eights;
   size_t items;
 } miras__fast_drop;
-__device__ static inline uint64_t miras__fast_hash(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
 MIRAS__FAST_GRID(256, 4) miras__run_fast_drop(const __grid_constant__ miras__fast_drop a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
   const size_t row = item / a.eights;
@@ -2880,8 +2870,8 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_drop(const __grid_constant__ miras__fas
   uint64_t key;
   float x[8], u[8];
   if (item >= a.items) return;
-  key = miras__fast_hash(miras__fast_hash(a.seed + a.now->steps) + a.call);
-  key = miras__fast_hash(miras__fast_hash(key + a.site) + row);
+  key = miras__hash(miras__hash(a.seed + a.now->steps) + a.call);
+  key = miras__hash(miras__hash(key + a.site) + row);
   miras__get8(x, a.x + row * a.ld + c);
   if (a.base) miras__get8(u, a.base + row * a.ld + c);
   for (unsigned e = 0; e < 8; e++) {
@@ -3018,7 +3008,6 @@ typedef struct miras__fast_adam {
   miras__fast_now *now;
   const miras__fast_tensor *tensors;
   unsigned count, blocks;
-  size_t floats;
   miras_adamw_options o;
   float rate;
   int copies;                        /* 1: nothing but the copies                                 */
@@ -5694,19 +5683,17 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
   for (l = 0; l < m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
     const miras_memory_desc *of = &p->mixer.plan.d;
-    const int reset = p->mixer.heads ? of->reset_every : 0;
-    const int grid = reset ? miras__reset_grid(of) : 1;
-    int most = reset;                /* tokens before the last head, the first to, begins anew    */
-    if (reset) most -= (int)((int64_t)(of->heads - 1) * reset / of->heads) / grid * grid;
+    const size_t most =              /* tokens before the last head, the first to, begins anew    */
+      p->mixer.heads ? miras__stretch(of, (size_t)of->heads - 1, 0, (size_t)-1) : (size_t)-1;
     for (i = 0; i < p->ops; i++) {
       char text[160];
       if (miras_cuda_fast_op(m, l, i, text, sizeof text)) continue;
       return miras__say(why, n, "layer %d, operation %s", l, text), 0;
     }
-    if (reset && p->mixer.plan.engine == MIRAS__RUN_FROZEN && check.desc.context > most)
+    if (p->mixer.plan.engine == MIRAS__RUN_FROZEN && (size_t)check.desc.context > most)
       return miras__say(why, n, "context is %d; with perceptrons in the fast tier it is up to %d, "
                                 "where a head begins anew (memory.reset_every)",
-                        check.desc.context, most), 0;
+                        check.desc.context, (int)most), 0;
   }
   return 1;
 }
@@ -5747,6 +5734,13 @@ static void miras__fast_launch(miras__fast *f, void (*kernel)(const A), size_t b
 template <class A>
 static void miras__fast_rows(miras__fast *f, void (*kernel)(const A), size_t items, const A &a) {
   miras__fast_launch(f, kernel, (items + 255) / 256, 256, 0, a);
+}
+
+/* Items of a.lanes lanes each. */
+template <class A>
+static void miras__fast_groups(miras__fast *f, void (*kernel)(const A), const A &a) {
+  const unsigned each = 256 / a.lanes;
+  miras__fast_launch(f, kernel, ((size_t)a.items + each - 1) / each, 256, 0, a);
 }
 
 typedef miras_fast::bf16 miras__bf16;
@@ -5874,6 +5868,16 @@ static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride,
   miras__fast_rows(f, miras_fast::miras__run_fast_fold, n, x);
 }
 
+/* A gradient of biases: to [n] += the sums of columns of d. */
+static void miras__fast_biases(miras__fast *f, float *to, const miras__bf16 *d, size_t ldd,
+                               size_t n) {
+  miras_fast::miras__fast_sums s;
+  memset((void *)&s, 0, sizeof s);
+  s.d = d, s.ldd = (unsigned)ldd, s.sets = 1, s.cols = (unsigned)miras__up8(n);
+  miras__fast_sum(f, &s);
+  miras__fast_fold(f, to, n, s.cols, 0, 1, 1, 0);
+}
+
 /* A layer at work. */
 typedef struct miras__fast_layer {
   miras__fast *f;
@@ -5992,6 +5996,24 @@ static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o
 
 /* ---- norms ---- */
 
+/* Back through a norm, and the gradients of its gain and bias; NULL: there is none. */
+static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_norm &x,
+                                  float *gain, float *bias) {
+  const size_t cols = (size_t)x.heads * x.n;
+  const size_t n = x.step ? cols : x.n, folds = x.step ? 1 : x.heads;
+  miras_fast::miras__fast_sums s;
+  miras__fast_groups(f, miras_fast::miras__run_fast_norm_back, x);
+  if (!gain) return;
+  memset((void *)&s, 0, sizeof s);
+  s.what = miras_fast::MIRAS__SUM_GAIN, s.function = x.function;
+  s.d = x.d, s.ldd = x.ldd, s.x = x.x, s.ldx = x.ldx, s.gate = x.gate, s.ld_gate = x.ld_gate;
+  s.stats = x.stats, s.heads = x.heads, s.n = x.n, s.cols = (unsigned)cols;
+  s.sets = bias ? 2 : 1;
+  miras__fast_sum(f, &s);
+  miras__fast_fold(f, gain, n, s.sets * cols, 0, 1, folds, x.n);
+  if (bias) miras__fast_fold(f, bias, n, s.sets * cols, cols, 1, folds, x.n);
+}
+
 static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__program *p = a->p;
   const int layered = p->norm && (o->param == MIRAS__W_NORM1 || o->param == MIRAS__W_NORM2);
@@ -6000,7 +6022,6 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
                  : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
   const size_t cols = (size_t)o->heads * o->cols;
   miras_fast::miras__fast_norm x;
-  miras_fast::miras__fast_sums s;
   if (stream && !o->param) {         /* the stream itself                                         */
     miras_fast::miras__fast_map copy =
       miras__fast_map_of(a, o, back ? miras_fast::MIRAS__MAP_ADD : miras_fast::MIRAS__MAP_COPY,
@@ -6025,8 +6046,7 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
     x.gate = miras__fast_x(a, o->in[1], o->in_at[1]), x.ld_gate = miras__fast_ldx(a, o->in[1]);
   if (!back) {
     x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
-    miras__fast_launch(a->f, miras_fast::miras__run_fast_norm,
-                       (x.items + 256 / x.lanes - 1) / (256 / x.lanes), 256, 0, x);
+    miras__fast_groups(a->f, miras_fast::miras__run_fast_norm, x);
     return;
   }
   x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
@@ -6036,20 +6056,8 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   if (stream || o->adds & 1) x.base = x.dx, x.ld_base = x.ld_dx;
   if (x.gate)
     x.dgate = miras__fast_d(a, o->in[1], o->in_at[1]), x.ld_dgate = miras__fast_ldd(a, o->in[1]);
-  miras__fast_launch(a->f, miras_fast::miras__run_fast_norm_back,
-                     (x.items + 256 / x.lanes - 1) / (256 / x.lanes), 256, 0, x);
-  if (!o->param) return;
-  memset((void *)&s, 0, sizeof s);
-  s.what = miras_fast::MIRAS__SUM_GAIN, s.function = o->function;
-  s.d = x.d, s.ldd = x.ldd, s.x = x.x, s.ldx = x.ldx, s.gate = x.gate, s.ld_gate = x.ld_gate;
-  s.stats = x.stats, s.heads = x.heads, s.n = x.n, s.cols = (unsigned)cols;
-  s.sets = bias ? 2 : 1;
-  miras__fast_sum(a->f, &s);
-  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), headed ? cols : o->cols,
-                   s.sets * cols, 0, 1, headed ? 1 : o->heads, o->cols);
-  if (bias)
-    miras__fast_fold(a->f, miras__fast_dparam(a, bias), headed ? cols : o->cols, s.sets * cols,
-                     cols, 1, headed ? 1 : o->heads, o->cols);
+  miras__fast_norm_back(a->f, x, o->param ? miras__fast_dparam(a, o->param) : NULL,
+                        bias ? miras__fast_dparam(a, bias) : NULL);
 }
 
 /* ---- products ---- */
@@ -6073,14 +6081,7 @@ static void miras__fast_times_weights(const miras__fast_layer *a, const miras__o
     const size_t at = w->column - first;
     miras__fast_weights(a->f, miras__fast_dparam(a, id), x, ldx, d + at, ldd, w->rows, w->cols,
                         a->rows);
-    if (w->bias) {
-      miras_fast::miras__fast_sums s;
-      memset((void *)&s, 0, sizeof s);
-      s.d = d + at, s.ldd = (unsigned)ldd, s.sets = 1, s.heads = 1, s.n = 8;
-      s.cols = (unsigned)miras__up8(w->cols);
-      miras__fast_sum(a->f, &s);
-      miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), w->cols, s.cols, 0, 1, 1, 0);
-    }
+    if (w->bias) miras__fast_biases(a->f, miras__fast_dparam(a, w->bias), d + at, ldd, w->cols);
   }
 }
 
@@ -6201,12 +6202,6 @@ static void miras__fast_with_length(const miras__fast_layer *a, const miras__op 
   if (m->length != 0) x->inverse = miras__fast_floats(a, o->in[0]);
   else x->scale = m->query_scale;
 }
-static void miras__fast_run_items(const miras__fast_layer *a,
-                                  void (*kernel)(const miras_fast::miras__fast_conv),
-                                  const miras_fast::miras__fast_conv *x) {
-  const unsigned each = 256 / x->lanes;
-  miras__fast_launch(a->f, kernel, (x->items + each - 1) / each, 256, 0, *x);
-}
 
 /* LENGTH where no convolution does it, and its adjoint where the gradient lies. */
 static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6216,7 +6211,7 @@ static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, i
   if (!back) {
     if (miras__fast_conv_before(a->p, o)) return;
     x.y = miras__fast_x(a, o->out, 0), x.ldy = x.ldx;
-    miras__fast_run_items(a, miras_fast::miras__run_fast_conv, &x);
+    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv, x);
     return;
   }
   if (!x.inverse) x.x = NULL;
@@ -6224,7 +6219,7 @@ static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, i
   if (x.group > 1 && x.inverse) return;                /* the convolution's adjoint does it       */
   x.group = 1;
   x.d = x.y = miras__fast_d(a, o->out, 0), x.ldd = x.ldy = miras__fast_ldd(a, o->out);
-  miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &x);
+  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
 }
 
 static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6249,7 +6244,7 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   if (!back) {
     if (length) miras__fast_with_length(a, length, &x);
     x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
-    miras__fast_run_items(a, miras_fast::miras__run_fast_conv, &x);
+    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv, x);
     return;
   }
   x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
@@ -6259,18 +6254,18 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
     miras__fast_with_length(a, length, &y);
     y.x = miras__fast_x(a, o->out, 0), y.ldx = miras__fast_ldx(a, o->out);
     y.d = x.d, y.ldd = x.ldd, y.y = a->f->room, y.ldy = (unsigned)miras__up8(cols);
-    miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &y);
+    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, y);
     x.d = y.y, x.ldd = y.ldy, x.group = 1;
   }
   x.y = x.taps ? a->f->room : miras__fast_d(a, o->in[0], o->in_at[0]);
   x.ldy = x.taps ? (unsigned)miras__up8(cols) : miras__fast_ldd(a, o->in[0]);
   x.adds = !x.taps && (o->adds & 1);
-  miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &x);
+  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
   if (!x.taps) return;
   memset((void *)&s, 0, sizeof s);
   s.what = miras_fast::MIRAS__SUM_CONV, s.taps = x.taps, s.sets = x.taps + (x.bias != NULL);
   s.d = a->f->room, s.ldd = x.ldy, s.x = x.x, s.ldx = x.ldx;
-  s.cols = (unsigned)cols, s.heads = 1, s.n = (unsigned)cols;
+  s.cols = (unsigned)cols;
   miras__fast_sum(a->f, &s);
   miras__fast_fold(a->f, miras__fast_dparam(a, o->param), x.taps * cols, s.sets * cols, 0, 1, 1, 0);
   if (x.bias)
@@ -6288,7 +6283,7 @@ static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o
   x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
   x.y = miras__fast_d(a, o->in[0], o->in_at[0]), x.ldy = miras__fast_ldd(a, o->in[0]);
   x.adds = o->adds & 1;
-  miras__fast_run_items(a, miras_fast::miras__run_fast_conv_back, &x);
+  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
 }
 
 static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
@@ -6586,9 +6581,9 @@ static void miras__fast_keys(const miras__fast_layer *a, int back) {
 
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
-  miras_fast::miras__fast_map x = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_SKIP, m->value);
+  miras_fast::miras__fast_map x =
+    miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_SKIP, m->value);
   miras_fast::miras__fast_sums s;
-  x.function = 0;
   x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)m->dv;
   if (!back) {
     x.x = x.y = miras__fast_x(a, o->out, 0), x.ldx = x.ldy = miras__fast_ldx(a, o->out);
@@ -6600,8 +6595,7 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
   x.u = miras__fast_d(a, o->out, 0), x.ldu = miras__fast_ldd(a, o->out);
   miras__fast_map(a, &x);
   memset((void *)&s, 0, sizeof s);
-  s.what = miras_fast::MIRAS__SUM_TIMES, s.sets = 1, s.heads = 1, s.cols = (unsigned)m->value;
-  s.n = s.cols;
+  s.what = miras_fast::MIRAS__SUM_TIMES, s.sets = 1, s.cols = (unsigned)m->value;
   s.d = x.u, s.ldd = x.ldu, s.x = miras__fast_x(a, o->in[0], 0);
   s.ldx = miras__fast_ldx(a, o->in[0]);
   miras__fast_sum(a->f, &s);
@@ -6783,36 +6777,36 @@ miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *g, cuda
                          stream) == cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
+/* Gradients, moments and how many steps there were, to the device or from there. */
+static miras_result miras__fast_trainer_move(miras_trainer *host, miras__fast *f, int to,
+                                             cudaStream_t stream) {
+  void *here[4], *there[4];
+  size_t i;
+  if (!host || !f) return MIRAS_ERR_ARGUMENT;
+  if (host->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
+  here[0] = host->grads, there[0] = f->grads;
+  here[1] = host->moment1, there[1] = f->moment1;
+  here[2] = host->moment2, there[2] = f->moment2;
+  here[3] = &host->now->steps, there[3] = &f->now->steps;
+  if (to) f->taped = 0;
+  else host->taped = 0;
+  for (i = 0; i < 4; i++) {
+    const size_t bytes = i < 3 ? f->m->param_count * sizeof(float) : sizeof f->now->steps;
+    if (cudaMemcpyAsync(to ? there[i] : here[i], to ? here[i] : there[i], bytes,
+                        to ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+                        stream) != cudaSuccess)
+      return MIRAS_ERR_DEVICE;
+  }
+  return MIRAS_OK;
+}
 miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *g,
                                           cudaStream_t stream) {
-  const miras__fast *f = g ? miras__fast_of(g) : NULL;
-  const cudaMemcpyKind way = cudaMemcpyDeviceToHost;
-  size_t bytes;
-  if (!to || !f) return MIRAS_ERR_ARGUMENT;
-  if (to->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
-  bytes = f->m->param_count * sizeof(float);
-  to->taped = 0;
-  return cudaMemcpyAsync(to->grads, f->grads, bytes, way, stream) == cudaSuccess &&
-         cudaMemcpyAsync(to->moment1, f->moment1, bytes, way, stream) == cudaSuccess &&
-         cudaMemcpyAsync(to->moment2, f->moment2, bytes, way, stream) == cudaSuccess &&
-         cudaMemcpyAsync(&to->now->steps, &f->now->steps, sizeof f->now->steps, way, stream) ==
-           cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__fast_trainer_move(to, g ? miras__fast_of(g) : NULL, 0, stream);
 }
-
 miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *g, const miras_trainer *from,
                                           cudaStream_t stream) {
-  miras__fast *f = g ? miras__fast_of(g) : NULL;
-  const cudaMemcpyKind way = cudaMemcpyHostToDevice;
-  size_t bytes;
-  if (!from || !f) return MIRAS_ERR_ARGUMENT;
-  if (from->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
-  bytes = f->m->param_count * sizeof(float);
-  f->taped = 0;
-  return cudaMemcpyAsync(f->grads, from->grads, bytes, way, stream) == cudaSuccess &&
-         cudaMemcpyAsync(f->moment1, from->moment1, bytes, way, stream) == cudaSuccess &&
-         cudaMemcpyAsync(f->moment2, from->moment2, bytes, way, stream) == cudaSuccess &&
-         cudaMemcpyAsync(&f->now->steps, &from->now->steps, sizeof f->now->steps, way, stream) ==
-           cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__fast_trainer_move((miras_trainer *)(uintptr_t)from, g ? miras__fast_of(g) : NULL, 1,
+                                  stream);
 }
 
 float *miras_cuda_fast_params(const miras_cuda_fast *g, size_t *count) {
@@ -6840,21 +6834,6 @@ static miras_fast::miras__fast_norm miras__fast_end_norm(miras__fast *f, size_t 
   x.stats = f->stats;
   return x;
 }
-static void miras__fast_end_norm_back(miras__fast *f, miras_fast::miras__fast_norm *x, size_t gain,
-                                      size_t bias) {
-  const size_t width = f->m->width;
-  miras_fast::miras__fast_sums s;
-  const unsigned each = 256 / x->lanes;
-  memset((void *)&s, 0, sizeof s);
-  miras__fast_launch(f, miras_fast::miras__run_fast_norm_back, (x->items + each - 1) / each, 256, 0,
-                     *x);
-  s.what = miras_fast::MIRAS__SUM_GAIN, s.sets = x->bias ? 2 : 1;
-  s.d = x->d, s.ldd = x->ldd, s.x = x->x, s.ldx = x->ldx, s.stats = x->stats, s.heads = 1;
-  s.n = s.cols = (unsigned)width;
-  miras__fast_sum(f, &s);
-  miras__fast_fold(f, f->grads + gain, width, s.sets * width, 0, 1, 1, 0);
-  if (x->bias) miras__fast_fold(f, f->grads + bias, width, s.sets * width, width, 1, 1, 0);
-}
 
 /* From tokens, `apart` from row to row, to what the head reads; and the head's product. */
 static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const int32_t *tokens,
@@ -6874,8 +6853,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
     norm.x = f->dlast, norm.y = f->x;
-    miras__fast_launch(f, miras_fast::miras__run_fast_norm,
-                       (rows + 256 / norm.lanes - 1) / (256 / norm.lanes), 256, 0, norm);
+    miras__fast_groups(f, miras_fast::miras__run_fast_norm, norm);
   }
   if (miras__fast_drops(f)) {
     miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
@@ -6889,8 +6867,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   }
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
-  miras__fast_launch(f, miras_fast::miras__run_fast_norm,
-                     (rows + 256 / norm.lanes - 1) / (256 / norm.lanes), 256, 0, norm);
+  miras__fast_groups(f, miras_fast::miras__run_fast_norm, norm);
   head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
   if (m->offset) head.bias = f->head + m->outs * width;
   return head;
@@ -6946,17 +6923,10 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   miras__fast_multiply(f, &head, 0, 0);
   miras__fast_weights(f, f->grads + m->head, f->logits, f->ld_v, f->last, width, m->outs, m->width,
                       rows);
-  if (m->offset) {
-    miras_fast::miras__fast_sums s;
-    memset((void *)&s, 0, sizeof s);
-    s.d = f->logits, s.ldd = (unsigned)f->ld_v, s.sets = 1, s.heads = 1, s.n = 8;
-    s.cols = (unsigned)f->ld_v;
-    miras__fast_sum(f, &s);
-    miras__fast_fold(f, f->grads + m->offset, m->outs, s.cols, 0, 1, 1, 0);
-  }
+  if (m->offset) miras__fast_biases(f, f->grads + m->offset, f->logits, f->ld_v, m->outs);
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.d = f->dlast, norm.dx = f->ds;
-  miras__fast_end_norm_back(f, &norm, m->norm, m->bias);
+  miras__fast_norm_back(f, norm, f->grads + m->norm, norm.bias ? f->grads + m->bias : NULL);
   for (l = m->desc.layers; l-- > 0;) miras__fast_layer_run(f, l, 1);
   if (miras__fast_drops(f)) {
     miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
@@ -6972,7 +6942,8 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
     embed.apart = 1;
     miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
     norm.x = f->dlast, norm.d = f->ds, norm.dx = f->last;
-    miras__fast_end_norm_back(f, &norm, m->embed_norm, m->embed_norm + m->ld_x);
+    miras__fast_norm_back(f, norm, f->grads + m->embed_norm,
+                          norm.bias ? f->grads + m->embed_norm + m->ld_x : NULL);
   }
   embed.d = m->desc.embed_norm ? f->last : f->ds;
   embed.to = f->grads + m->in->weight, embed.next = f->next, embed.later = f->later;
@@ -7165,8 +7136,7 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
   sum.ldd = c->ld_dq, sum.ldy = c->ldq;
   for (i = 0; i < 2 && own[i]; i++) {
     sum.d = own[i], sum.y = i ? g->key : g->query;
-    miras__fast_launch(&f, miras_fast::miras__run_fast_conv_back,
-                       ((size_t)sum.items * sum.lanes + 255) / 256, 256, 0, sum);
+    miras__fast_groups(&f, miras_fast::miras__run_fast_conv_back, sum);
   }
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
