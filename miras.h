@@ -21273,7 +21273,7 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
 enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other workers' while     */
 
 /* Is a parameter blocks along the diagonal of a gate's matrix? */
-static int miras__of_blocks(int id) {
+static int miras__is_blocks(int id) {
   return id == MIRAS__W_KEEP_BLOCKS || id == MIRAS__W_STEP_BLOCKS;
 }
 
@@ -21286,7 +21286,7 @@ static int miras__of_experts(const miras__program *p, const miras__param *w) {
 /* The matrices, one below the other, that a parameter is: experts', blocks along a diagonal, or 1;
  * and the rows of each. */
 static size_t miras__matrices_of(const miras__program *p, const miras__param *w) {
-  if (p->mixer.blocks && miras__of_blocks((int)(w - p->param))) return p->mixer.blocks;
+  if (p->mixer.blocks && miras__is_blocks((int)(w - p->param))) return p->mixer.blocks;
   return miras__of_experts(p, w) ? p->mlp.experts : 1;
 }
 static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
@@ -21297,7 +21297,7 @@ static size_t miras__each_rows(const miras__program *p, const miras__param *w) {
 static size_t miras__panel_of(const miras__kernels *k, const miras__program *p,
                               const miras__param *w) {
 #if MIRAS__PANELS
-  return p->form || miras__of_experts(p, w) || miras__of_blocks((int)(w - p->param))
+  return p->form || miras__of_experts(p, w) || miras__is_blocks((int)(w - p->param))
            ? 0 : k->panel;
 #else
   (void)k, (void)p, (void)w;
@@ -25545,7 +25545,7 @@ static MIRAS__COLD uint64_t miras__build_adapters(miras__program *p, const char 
   int i, id, n, low = 0;
   for (i = 1; i < MIRAS__PARAMS; i++) {
     if (!p->param[i].rows || miras__params[i].origin != MIRAS__BY_TIMES ||
-        (p->mlp.experts && i >= MIRAS__W_ROUTER) || miras__of_blocks(i))
+        (p->mlp.experts && i >= MIRAS__W_ROUTER) || miras__is_blocks(i))
       continue;
     name[0] = 0;
     miras__say(name, sizeof name, "blocks.*.%s", miras__param_name(p, i, of));
@@ -25766,7 +25766,7 @@ static int miras__is_for(const miras__program *p, int id, int group) {
   const int origin = miras__params[id].origin, start = miras__params[id].start;
   if (group <= MIRAS__FOR_BRANCH)
     return origin == MIRAS__BY_TIMES && (id < MIRAS__W_ROUTER || !p->mlp.experts) &&
-           id != MIRAS__W_ROUTER && !miras__of_blocks(id);
+           id != MIRAS__W_ROUTER && !miras__is_blocks(id);
   if (group == MIRAS__FOR_CONV) return id >= MIRAS__W_CONV_Q && id <= MIRAS__W_CONV_V;
   if (origin != MIRAS__BY_TILE || miras__params[id].stream) return 0;
   if (group == MIRAS__FOR_GAIN) return start == 10 && id != MIRAS__W_OUT_NORM;
