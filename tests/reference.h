@@ -963,6 +963,8 @@ REF void ref_decay_entries(const ref_memory *m, int h, const double *to, const d
                           : m->d.write_scale == MIRAS_WRITE_SCALE_START && first
                             ? 1.0 : sqrt((1.0 - left) * (1.0 + left));
       const double re = S[j] - (to ? to[j] : 0.0);
+      if (m->d.write_scale == MIRAS_WRITE_SCALE_ROOT || m->d.write_scale == MIRAS_WRITE_SCALE_START)
+        ref_branch(m->branches, left < 1.0, 1.0); /* where the root's slope has no end */
       scale[j] = less;
       if (!m->d.turning) {
         S[j] = (to ? to[j] : 0.0) + left * re;

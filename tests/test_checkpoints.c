@@ -1090,8 +1090,8 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"bamba-yarn llama-yarn", "beta_fast", ""},                  /* pairs are rounded */
   {"bamba-yarn llama-yarn", "beta_slow", ""},
   {"bamba-yarn llama-yarn", "original_max_position_embeddings", ""},
-  {"recurrent_gemma recurrent_gemma-biased", "head_dim", "8"},
-  {"recurrent_gemma", "rope_parameters", ""},                  /* as without */
+  {"llama-tied recurrent_gemma recurrent_gemma-biased", "head_dim", "8"},   /* as without */
+  {"recurrent_gemma", "rope_parameters", ""},                  /* likewise */
   {"lfm2 lfm2-biased", "intermediate_size", ""},               /* block_ff_dim decides */
   {"lfm2", "block_ff_dim", "64"},                              /* and is rounded up */
   {"lfm2", "block_multiple_of", "8 24 48"},

@@ -376,7 +376,7 @@ static void test_new_fields_beside_short(void **state) {
       miras_model *m, *n;
       miras_session *a, *b;
       unsigned char *file;
-      size_t bytes;
+      size_t taken;
       char why[256] = "";
       assert_int_equal(miras_model_preset(&d, kinds[i], 0), MIRAS_OK);
       d.vocab = 13, d.width = 32, d.heads = 2, d.weights = (miras_weights)form;
@@ -384,11 +384,11 @@ static void test_new_fields_beside_short(void **state) {
       if (!d.pattern[0]) d.layers = 1;
       m = miras_model_open(&d, NULL, why, sizeof why);
       assert_string_equal(why, "");
-      bytes = miras_save_to(m, NULL, 0);
-      file = (unsigned char *)malloc(bytes);
-      assert_true(file && miras_save_to(m, file, bytes) == bytes);
+      taken = miras_save_to(m, NULL, 0);
+      file = (unsigned char *)malloc(taken);
+      assert_true(file && miras_save_to(m, file, taken) == taken);
       d = *miras_model_desc_of(m);
-      n = miras_model_open_from(file, bytes, 0, NULL, NULL, NULL, why, sizeof why);
+      n = miras_model_open_from(file, taken, 0, NULL, NULL, NULL, why, sizeof why);
       assert_string_equal(why, "");
       assert_false(miras_model_desc_differs(&d, miras_model_desc_of(n), why, sizeof why));
       assert_true(miras_model_desc_of(n)->logit_cap == d.logit_cap);

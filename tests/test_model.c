@@ -2452,7 +2452,7 @@ static void test_view_lines(void **state) {
           if (block == 64) at[2 * i + 1] &= 0xbb;
           else if (i % 32 == 0) at[i / 32 * block + 1] &= 0xbb, at[i / 32 * block + 3] &= 0xbb;
         }
-      for (size_t line = 0, n; line < out; line += n)
+      for (size_t line = 0, n = 0; line < out; line += n)
         for (size_t first = 0; first < in; first += 32) {
           n = line == 0 ? 3 : out - line < 41 ? out - line : 41;
           assert_int_equal(miras_model_view_write_lines(
