@@ -172,10 +172,10 @@ void words() {
   MOVED(first.predict({}));
   MOVED(miras::session{first});
   MOVED(miras::server{first});
-  MOVED(miras::trainer(first, {2, 8, 0, 0, nullptr, nullptr}));
+  MOVED(miras::trainer(first, {2, 8, 0, 0, 0, nullptr, nullptr}));
   miras::pool pool(2), other_pool(std::move(pool));
   MOVED(pool.parallel());
-  miras::trainer other(model, {2, 8, 0, 0, other_pool.parallel(), nullptr});
+  miras::trainer other(model, {2, 8, 0, 0, 0, other_pool.parallel(), nullptr});
   miras::trainer trainer(std::move(other));
   std::vector<int32_t> tokens(16), targets(16);
   for (size_t i = 0; i < 16; i++) tokens[i] = int32_t(i % 4), targets[i] = int32_t((i + 1) % 4);
@@ -264,11 +264,11 @@ void rows() {
   std::vector<float> vectors(8, 1), values(4, 1);
   miras_batch batch = {};
   batch.batch = 1, batch.length = 4, batch.vectors = vectors.data(), batch.values = values.data();
-  miras::trainer trainer(model, {1, 4, 0, 0, nullptr, nullptr});
+  miras::trainer trainer(model, {1, 4, 0, 0, 0, nullptr, nullptr});
   const float loss = trainer.loss(batch);
   trainer.backward(), trainer.step(0.01f);
   EXPECT(trainer.loss(batch, false) < loss);
-  REFUSED(miras::trainer(model, {1, 0, 0, 0, nullptr, nullptr}), MIRAS_ERR_DESC, "context");
+  REFUSED(miras::trainer(model, {1, 0, 0, 0, 0, nullptr, nullptr}), MIRAS_ERR_DESC, "context");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void series() {
   d.width = 16, d.heads = 2, d.vocab = 0;
   d.set("inputs", "vector 1").set("outputs", "squared 1");
   miras::model model(d);
-  miras::trainer trainer(model, {4, length, 0, 0, nullptr, nullptr});
+  miras::trainer trainer(model, {4, length, 0, 0, 0, nullptr, nullptr});
   std::array<float, 4 * length> now, next;
   const auto wave = [](int t) { return float(std::sin(0.3 * t) + std::sin(0.73 * t)); };
   for (int step = 0; step < 300; step++) {
