@@ -2595,7 +2595,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
               whether reads of a chunk that is still open follow A_t; what J of a bounded step is
      4. @27   kernels for what goes over the weights, where rooms @22 and @23 have none
      Decay itself is alpha, and nothing of it is written anew.
-     Adjoints stand in tables as MIRAS__BACK(miras__name), for builds without training.
+     Adjoints stand in tables as MIRAS__BACK(miras__name), for builds without training, and what
+     calls functions of the caller's as MIRAS__HOST(miras__name).
 
    AN ARCHITECTURE
      1. @03, @14, @57   a name; its word; the layers' widths and where their weights lie
@@ -2945,6 +2946,16 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
 #define MIRAS__THREAD 0
 #define MIRAS__THREADS 1
 #define MIRAS__MEET() ((void)0)
+
+/* Tables of functions are FIXED, and are called by (row)->call, `to` being "x =" or nothing. There
+ * a device goes through the rows (miras_cuda.cuh), whose compiler then knows who calls whom, and
+ * what stack that takes. It has not what only a HOST can call; what is LISTED in a table stays one
+ * piece of code. */
+#define MIRAS__FIXED const
+#define MIRAS__LISTED
+#define MIRAS__CALL_ROW(to, table, row, call) to (row)->call
+#define MIRAS__HOST(f) f
+
 #ifdef MIRAS_NO_EXACT
   #define MIRAS__EXACT(f) NULL
 #else
@@ -7979,30 +7990,30 @@ static inline vf miras__v_delta(const miras__bias_row *x, size_t j) {
 }
 
 /* dot: e = -v,  l = -<M, v> */
-static float miras__bias_dot(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_dot(const miras__bias_row *x) {
   miras__scale(x->e, -1.0f, x->v, x->n);
   return -miras__dot(x->r, x->v, x->n) - miras__dot(x->v, x->v, x->n);
 }
 
-static float miras__bias_dot_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_dot_bwd(const miras__bias_row *x) {
   miras__scale(x->bv, -1.0f, x->be, x->n);
   miras__fill(x->br, 0, x->n);
   return 0;
 }
 
 /* L2: e = r,  l = 1/2 |r|^2 */
-static float miras__bias_l2(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_l2(const miras__bias_row *x) {
   miras__copy(x->e, x->r, x->n);
   return 0.5f * miras__dot(x->r, x->r, x->n);
 }
 
-static float miras__bias_l2_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_l2_bwd(const miras__bias_row *x) {
   miras__copy(x->br, x->be, x->n);
   return 0;
 }
 
 /* L_p: e = p sgn(r) |r|^(p-1),  l = sum |r|^p */
-static float miras__bias_lp(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_lp(const miras__bias_row *x) {
   const float p = x->d->p;
   V_FOR(x->n) {
     vf r = V_AT(x->r), a = V_ABS(r);
@@ -8013,7 +8024,7 @@ static float miras__bias_lp(const miras__bias_row *x) {
 }
 
 /* J = p (p-1) |r|^(p-2); for p < 2 it is unbounded at 0, where |r| is kept off zero */
-static float miras__bias_lp_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_lp_bwd(const miras__bias_row *x) {
   const float p = x->d->p;
   V_FOR(x->n) {
     vf a = V_ABS(V_AT(x->r)), b = V_AT(x->be), m;
@@ -8025,7 +8036,7 @@ static float miras__bias_lp_bwd(const miras__bias_row *x) {
 }
 
 /* smooth: e = p tanh(nu r) s^(p-1),  l = sum s^p,  s = sqrt(r^2 + 1e-6) */
-static float miras__bias_lp_smooth(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_lp_smooth(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness);
   const float p = x->d->p;
   float value = 0;
@@ -8042,7 +8053,7 @@ static float miras__bias_lp_smooth(const miras__bias_row *x) {
 }
 
 /* J = p [ nu (1 - t^2) s^(p-1) + t (p-1) r s^(p-3) ],  t = tanh(nu r) */
-static float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness);
   const float p = x->d->p;
   V_FOR(x->n) {
@@ -8057,7 +8068,7 @@ static float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
 }
 
 /* Huber: e = c = clamp(r, -delta, delta),  l = sum c (r - c/2) */
-static float miras__bias_huber(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_huber(const miras__bias_row *x) {
   float inner;
   V_FOR(x->n) {
     vf r = V_AT(x->r), at = miras__v_delta(x, v_at);
@@ -8068,7 +8079,7 @@ static float miras__bias_huber(const miras__bias_row *x) {
   return miras__dot(x->e, x->r, x->n) - 0.5f * inner;
 }
 
-static float miras__bias_huber_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_huber_bwd(const miras__bias_row *x) {
   V_FOR(x->n) {
     vf r = V_AT(x->r), b = V_AT(x->be);
     vm outside = V_LT(miras__v_delta(x, v_at), V_ABS(r));
@@ -8122,7 +8133,7 @@ static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float
 }
 
 /* on the norm: e_i = r_i min(1, delta_i/n),  l = H(n),  n = sqrt(|r|^2 + 1e-12) */
-static float miras__bias_huber_norm(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_huber_norm(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-12f), delta = *x->delta;
   const vf one = V_SET1(1.0f), norm = V_SET1(n);
   V_FOR(x->n) {
@@ -8133,7 +8144,7 @@ static float miras__bias_huber_norm(const miras__bias_row *x) {
 }
 
 /* J = (delta/n)(I - r r'/n^2) outside, de/ddelta = r/n */
-static float miras__bias_huber_norm_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_huber_norm_bwd(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-12f), delta = *x->delta;
   float along;
   if (x->each) return miras__bias_norm_each_bwd(x, MIRAS__NORM_CLIPPED, n);
@@ -8148,7 +8159,7 @@ static float miras__bias_huber_norm_bwd(const miras__bias_row *x) {
 
 /* mixture: e_i = r_i, or delta_i tanh(nu r_i) where |r| > delta_i,  l = 1/2 |r|^2 or delta sum |r|
  */
-static float miras__bias_huber_mixture(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_huber_mixture(const miras__bias_row *x) {
   const float square = miras__dot(x->r, x->r, x->n), n = sqrtf(square), delta = *x->delta;
   const vf nu = V_SET1(x->d->sharpness), norm = V_SET1(n);
   float value = 0.5f * square;
@@ -8166,7 +8177,7 @@ static float miras__bias_huber_mixture(const miras__bias_row *x) {
 }
 
 /* J = delta_i nu (1 - tanh^2 nu r_i) outside, de_i/ddelta_i = tanh nu r_i */
-static float miras__bias_huber_mixture_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_huber_mixture_bwd(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness), one = V_SET1(1.0f);
   const float n = sqrtf(miras__dot(x->r, x->r, x->n));
   if (!x->each && !(n > *x->delta)) return miras__bias_l2_bwd(x);
@@ -8183,7 +8194,7 @@ static float miras__bias_huber_mixture_bwd(const miras__bias_row *x) {
 
 /* pseudo: e_i = r_i delta_i/h_i,  l = delta |r|^2/(h + delta),  h_i = sqrt(delta_i^2 + |r|^2): with
  * h = delta s there is no 1/delta */
-static float miras__bias_pseudo_huber(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_pseudo_huber(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n)), delta = *x->delta;
   const float h = miras__hypotenuse(delta, n);
   const vf norm = V_SET1(n);
@@ -8196,7 +8207,7 @@ static float miras__bias_pseudo_huber(const miras__bias_row *x) {
 }
 
 /* J = (delta/h)(I - r r'/h^2), de/ddelta = r |r|^2/h^3 */
-static float miras__bias_pseudo_huber_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_pseudo_huber_bwd(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n)), delta = *x->delta;
   const float h = miras__hypotenuse(delta, n);
   float along;
@@ -8209,7 +8220,7 @@ static float miras__bias_pseudo_huber_bwd(const miras__bias_row *x) {
 }
 
 /* shift: e_i = (1 + delta_i/n) r_i,  l = (n + delta)^2/2,  n = sqrt(|r|^2 + 1e-6) */
-static float miras__bias_shift(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_shift(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-6f);
   const vf one = V_SET1(1.0f), norm = V_SET1(n);
   V_FOR(x->n) {
@@ -8220,7 +8231,7 @@ static float miras__bias_shift(const miras__bias_row *x) {
 }
 
 /* J = (1 + delta/n) I - (delta/n^3) r r', de/ddelta = r/n */
-static float miras__bias_shift_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_shift_bwd(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-6f), delta = *x->delta;
   float along;
   if (x->each) return miras__bias_norm_each_bwd(x, MIRAS__NORM_SHIFTED, n);
@@ -8232,7 +8243,7 @@ static float miras__bias_shift_bwd(const miras__bias_row *x) {
 
 /* log-cosh: e = delta tanh x,  l = sum delta^2 log cosh x,  x = r/delta, as |x| - log 2 +
  * log(1 + e^-2|x|) or, near 0, where that loses its digits, by its series */
-static float miras__bias_log_cosh(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_log_cosh(const miras__bias_row *x) {
   const vf least = V_SET1(1e-30f), delta = V_MAX(least, V_SET1(*x->delta));
   float value;
   V_FOR(x->n) {
@@ -8252,7 +8263,7 @@ static float miras__bias_log_cosh(const miras__bias_row *x) {
 }
 
 /* J = 1 - tanh^2 x, de/ddelta = tanh x - x (1 - tanh^2 x) */
-static float miras__bias_log_cosh_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_log_cosh_bwd(const miras__bias_row *x) {
   V_FOR(x->n) {
     vf r = V_AT(x->r), b = V_AT(x->be), slope;
     r = V_DIV(r, V_MAX(V_SET1(1e-30f), miras__v_delta(x, v_at)));
@@ -8331,7 +8342,7 @@ static float miras__group_slope(const miras__bias_row *x, float *slope) {
   return all;
 }
 
-static float miras__bias_entropy(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_entropy(const miras__bias_row *x) {
   float value = 0, slope;
   size_t g, from = 0;
   for (g = 0; g < x->groups; from = x->group_end[g++]) {
@@ -8348,7 +8359,7 @@ static float miras__bias_entropy(const miras__bias_row *x) {
   return value;
 }
 
-static float miras__bias_entropy_bwd(const miras__bias_row *x) {
+static MIRAS__LISTED float miras__bias_entropy_bwd(const miras__bias_row *x) {
   float slope = 0, whole = 0, c = 0;
   size_t g, from = 0;
   if (x->balong) {
@@ -8378,7 +8389,7 @@ static float miras__bias_entropy_bwd(const miras__bias_row *x) {
 }
 
 /* The table of biases, in the order of miras_bias: value and error, and the adjoint. */
-static const struct {
+static MIRAS__FIXED struct {
   float (*fwd)(const miras__bias_row *x);
   float (*bwd)(const miras__bias_row *x);
 } miras__biases[MIRAS_BIAS_COUNT] = {
@@ -8392,7 +8403,7 @@ static const struct {
   {miras__bias_pseudo_huber, MIRAS__BACK(miras__bias_pseudo_huber_bwd)},
   {miras__bias_shift, MIRAS__BACK(miras__bias_shift_bwd)},
   {miras__bias_log_cosh, MIRAS__BACK(miras__bias_log_cosh_bwd)},
-  {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)},
+  {MIRAS__HOST(miras__bias_custom), MIRAS__HOST(MIRAS__BACK(miras__bias_custom_bwd))},
   {miras__bias_entropy, MIRAS__BACK(miras__bias_entropy_bwd)}
 };
 
@@ -8422,10 +8433,10 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
       s.be = s.br = b + i * n;
       s.bv = bv + i * n;
       s.bdelta = s.each ? bdelta + i * x->bounds : room;
-      one = miras__biases[x->d->bias].bwd(&s);
+      MIRAS__CALL_ROW(one =, miras__biases, &miras__biases[x->d->bias], bwd(&s));
       if (!s.each) bdelta[i] = one;
     } else {
-      x->loss[i] = miras__biases[x->d->bias].fwd(&s);
+      MIRAS__CALL_ROW(x->loss[i] =, miras__biases, &miras__biases[x->d->bias], fwd(&s));
     }
   }
 }
@@ -12201,35 +12212,36 @@ MIRAS__INLINE void miras__through(const miras__net *n, int how, int l, float *C,
 /* ---- hidden rows ---- */
 
 /* x_l = act(z_(l-1)) */
-static void miras__mlp_fwd(const miras__net *n, int l, const miras__pass *s) {
+static MIRAS__LISTED void miras__mlp_fwd(const miras__net *n, int l, const miras__pass *s) {
   const size_t in = (size_t)n->p->in[l];
   n->K->act_rows((int)n->p->d.activation, s->x[l], in, s->slope[l - 1], s->z[l - 1], s->m,
                  in - (size_t)n->p->ones);
 }
 
 /* d_(l-1) = b act'(z_(l-1)) */
-static void miras__mlp_bwd(const miras__net *n, int l, float *const *d, const miras__pass *s,
-                           const float *b, size_t ldb) {
+static MIRAS__LISTED void miras__mlp_bwd(const miras__net *n, int l, float *const *d,
+                                         const miras__pass *s, const float *b, size_t ldb) {
   const size_t out = (size_t)(n->p->in[l] - n->p->ones);
   n->K->mul_rows(d[l - 1], out, s->slope[l - 1], out, b, ldb, s->m, out);
 }
 
 /* bb = bd act'(z),  bz = bd b act''(z) */
-static void miras__mlp_bwd2(const miras__net *n, int l, float *bb, const float *b, size_t m) {
+static MIRAS__LISTED void miras__mlp_bwd2(const miras__net *n, int l, float *bb, const float *b,
+                                          size_t m) {
   n->K->act_grad2((int)n->p->d.activation, bb, n->bz[l - 1], n->pairs.z[l - 1], b, n->bd[l - 1],
                   m * (size_t)(n->p->in[l] - n->p->ones));
 }
 
 /* x_3 = act(z_1) (.) z_2 */
-static void miras__gated_fwd(const miras__net *n, int l, const miras__pass *s) {
+static MIRAS__LISTED void miras__gated_fwd(const miras__net *n, int l, const miras__pass *s) {
   const size_t size = s->m * (size_t)n->p->in[l];
   n->K->act_rows((int)n->p->d.activation, s->x[l], size, s->slope[0], s->z[0], 1, size);
   n->K->mul(s->x[l], s->x[l], s->z[1], size);
 }
 
 /* d_1 = b z_2 act'(z_1),  d_2 = b act(z_1) */
-static void miras__gated_bwd(const miras__net *n, int l, float *const *d, const miras__pass *s,
-                             const float *b, size_t ldb) {
+static MIRAS__LISTED void miras__gated_bwd(const miras__net *n, int l, float *const *d,
+                                           const miras__pass *s, const float *b, size_t ldb) {
   const size_t size = s->m * ldb;
   (void)l;
   n->K->map((int)n->p->d.activation, d[1], s->z[0], size);
@@ -12240,7 +12252,8 @@ static void miras__gated_bwd(const miras__net *n, int l, float *const *d, const 
 
 /* bb = bd_1 z_2 act'(z_1) + bd_2 act(z_1),  bz_2 = bd_1 b act'(z_1)
  * bz_1 = bd_1 b z_2 act''(z_1) + bd_2 b act'(z_1) */
-static void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float *b, size_t m) {
+static MIRAS__LISTED void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float *b,
+                                            size_t m) {
   const miras__kernels *K = n->K;
   float *const *z = n->pairs.z, *const *bd = n->bd, *t = n->t2;
   const size_t size = m * (size_t)n->p->in[l];
@@ -12256,7 +12269,7 @@ static void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float
   K->add(n->bz[0], n->t3, size);
 }
 
-static const miras__hidden miras__hiddens[] = {
+static MIRAS__FIXED miras__hidden miras__hiddens[] = {
   {miras__mlp_fwd, miras__mlp_bwd, MIRAS__BACK(miras__mlp_bwd2)},
   {miras__gated_fwd, miras__gated_bwd, MIRAS__BACK(miras__gated_bwd2)}
 };
@@ -12275,20 +12288,21 @@ static void miras__keyed(const miras__net *n, const miras__pass *s, float *y, si
   else n->K->copy_rows(y, ldy, x, ldx, s->m, dv);
 }
 
-static void miras__plain_fwd(const miras__net *n, const miras__pass *s, float *o, size_t ldo) {
+static MIRAS__LISTED void miras__plain_fwd(const miras__net *n, const miras__pass *s, float *o,
+                                           size_t ldo) {
   miras__keyed(n, s, o, ldo, s->z[MIRAS__LAST(n)], MIRAS__DV(n));
 }
 
-static void miras__plain_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
-                             size_t ldo) {
+static MIRAS__LISTED void miras__plain_bwd(const miras__net *n, const miras__pass *s, float *bz,
+                                           const float *bo, size_t ldo) {
   miras__keyed(n, s, bz, MIRAS__DV(n), bo, ldo);
 }
 
-static void miras__plain_begin2(const miras__net *n, float *b) {
+static MIRAS__LISTED void miras__plain_begin2(const miras__net *n, float *b) {
   miras__keyed(n, &n->pairs, b, MIRAS__DV(n), n->bd[MIRAS__LAST(n)], MIRAS__DV(n));
 }
 
-static void miras__plain_end2(const miras__net *n, const float *b) {
+static MIRAS__LISTED void miras__plain_end2(const miras__net *n, const float *b) {
   const size_t size = n->pairs.m * MIRAS__DV(n);
   miras__keyed(n, &n->pairs, n->bz[MIRAS__LAST(n)], MIRAS__DV(n), b, MIRAS__DV(n));
   if (!n->answer->keyed) return;
@@ -12297,20 +12311,21 @@ static void miras__plain_end2(const miras__net *n, const float *b) {
 }
 
 /* gain LN(z_L) + bias: d_L = P(gain e)/s;  bgain += xh bo,  bbias += bo */
-static void miras__norm_fwd(const miras__net *n, const miras__pass *s, float *o, size_t ldo) {
+static MIRAS__LISTED void miras__norm_fwd(const miras__net *n, const miras__pass *s, float *o,
+                                          size_t ldo) {
   const float epsilon = n->p->d.norm_epsilon;
   n->K->norm_rows(o, ldo, s->xh, s->rstd, s->z[MIRAS__LAST(n)], n->gain, n->bias,
                   epsilon > 0 ? epsilon : 1e-5f, s->m, MIRAS__DV(n));
 }
 
-static void miras__norm_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
-                            size_t ldo) {
+static MIRAS__LISTED void miras__norm_bwd(const miras__net *n, const miras__pass *s, float *bz,
+                                          const float *bo, size_t ldo) {
   n->K->mul_rows(bz, MIRAS__DV(n), n->gain, 0, bo, ldo, s->m, MIRAS__DV(n));
   n->K->norm_project(bz, bz, s->xh, s->rstd, s->m, MIRAS__DV(n));
 }
 
-static void miras__norm_params(const miras__net *n, const miras__pass *s, const float *bo,
-                               size_t ldo) {
+static MIRAS__LISTED void miras__norm_params(const miras__net *n, const miras__pass *s,
+                                             const float *bo, size_t ldo) {
   n->K->muladd_rows(n->dgain, 0, s->xh, MIRAS__DV(n), bo, ldo, s->m, MIRAS__DV(n));
   n->K->add_rows(n->dbias, 0, bo, ldo, s->m, MIRAS__DV(n));
 }
@@ -12324,17 +12339,17 @@ static miras__norm2 miras__norm2_of(const miras__net *n) {
   return x;
 }
 
-static void miras__norm_begin2(const miras__net *n, float *b) {
+static MIRAS__LISTED void miras__norm_begin2(const miras__net *n, float *b) {
   const miras__norm2 x = miras__norm2_of(n);
   n->K->norm_rows_begin2(n->K, b, &x);
 }
 
-static void miras__norm_end2(const miras__net *n, const float *b) {
+static MIRAS__LISTED void miras__norm_end2(const miras__net *n, const float *b) {
   const miras__norm2 x = miras__norm2_of(n);
   n->K->norm_rows_end2(n->K, n->bz[MIRAS__LAST(n)], b, n->dgain, n->dbias, &x);
 }
 
-static const miras__answer miras__answers[] = {
+static MIRAS__FIXED miras__answer miras__answers[] = {
   {0, miras__plain_fwd, miras__plain_bwd, NULL,
    MIRAS__BACK(miras__plain_begin2), MIRAS__BACK(miras__plain_end2)},
   {1, miras__plain_fwd, miras__plain_bwd, NULL,
@@ -12370,15 +12385,16 @@ static void miras__anchor_errors(const miras__net *n) {
   const size_t m = s->m, dv = MIRAS__DV(n);
   const miras__errors errors = miras__errors_of(n);
   int l;
-  n->answer->fwd(n, s, n->r, dv);
+  MIRAS__CALL_ROW(, miras__answers, n->answer, fwd(n, s, n->r, dv));
   if (p->d.inner_residual) K->add_rows(n->r, dv, s->x[0], (size_t)p->in[0], m, dv);
   K->sub(n->r, n->r, n->v, m * dv);
   K->bias_rows(&errors, NULL, NULL, NULL, NULL);
-  n->answer->bwd(n, s, n->d[p->layers - 1], n->e, dv);
+  MIRAS__CALL_ROW(, miras__answers, n->answer, bwd(n, s, n->d[p->layers - 1], n->e, dv));
   for (l = p->layers - 1; l > 0; l--) {
     if (!MIRAS__HIDDEN(p, l)) continue;
     miras__through(n, MIRAS__SET | MIRAS__NT | MIRAS__BARE, l, n->back[l - 1], n->d[l], n->w, m);
-    n->hidden->bwd(n, l, n->d, s, n->back[l - 1], (size_t)(p->in[l] - p->ones));
+    MIRAS__CALL_ROW(, miras__hiddens, n->hidden, bwd(n, l, n->d, s, n->back[l - 1],
+                                                     (size_t)(p->in[l] - p->ones)));
   }
 }
 
@@ -12387,7 +12403,7 @@ static void miras__anchor_fwd(const miras__net *n) {
   const miras__pass *s = &n->pairs;
   int l;
   for (l = 0; l < p->layers; l++) {
-    if (MIRAS__HIDDEN(p, l)) n->hidden->fwd(n, l, s);
+    if (MIRAS__HIDDEN(p, l)) MIRAS__CALL_ROW(, miras__hiddens, n->hidden, fwd(n, l, s));
     miras__through(n, MIRAS__SET, l, s->z[l], s->x[l], n->w, s->m);
   }
   miras__anchor_errors(n);
@@ -12415,16 +12431,16 @@ static void miras__anchor_bwd(const miras__net *n) {
     if (!MIRAS__HIDDEN(p, l)) continue;
     K->fill(n->bz[l - 1], 0, m * mid);
     if (p->from[l - 1] != l - 1) K->fill(n->bz[l - 2], 0, m * mid);
-    n->hidden->bwd2(n, l, n->t1, n->back[l - 1], m);
+    MIRAS__CALL_ROW(, miras__hiddens, n->hidden, bwd2(n, l, n->t1, n->back[l - 1], m));
     miras__through(n, MIRAS__ADD | MIRAS__BARE, l, n->bd[l], n->t1, n->w, m);
     miras__through(n, MIRAS__ADD | MIRAS__TN | MIRAS__BARE, l, n->bw, n->t1, n->d[l], m);
   }
-  n->answer->begin2(n, b);
+  MIRAS__CALL_ROW(, miras__answers, n->answer, begin2(n, b));
   if (along) K->axpy_rows(b, dv, 1, along, 1, n->r, dv, m, dv);
   errors.balong = n->balong;
   K->bias_rows(&errors, b, n->bv, n->bdelta, n->row + m);
   if (along) K->axpy_rows(b, dv, 1, along, 1, n->e, dv, m, dv);
-  n->answer->end2(n, b);
+  MIRAS__CALL_ROW(, miras__answers, n->answer, end2(n, b));
   if (p->d.inner_residual) K->add_rows(n->bx[0], (size_t)p->in[0], b, dv, m, dv);
   K->sub(n->bv, n->bv, b, m * dv);
   for (l = p->layers - 1; l >= 0; l--) {
@@ -12434,7 +12450,7 @@ static void miras__anchor_bwd(const miras__net *n) {
     if (MIRAS__HIDDEN(p, l)) {
       float *d[MIRAS__DEPTH] = {n->t2, n->t2, n->t2, n->t2};   /* of a gated layer's first half */
       d[l - 1] = n->t1;
-      n->hidden->bwd(n, l, d, s, n->bx[l], in);
+      MIRAS__CALL_ROW(, miras__hiddens, n->hidden, bwd(n, l, d, s, n->bx[l], in));
       K->add(n->bz[l - 1], n->t1, m * mid);
       if (p->from[l - 1] != l - 1) K->add(n->bz[l - 2], n->t2, m * mid);
     }
@@ -12484,7 +12500,7 @@ typedef struct miras__retention_record {
                               else the link, or the closing chunk, has it                        */
   int metric;              /* what J is                                                          */
   float slope;             /* times inv: the number of J                                         */
-  void (*close)(const miras__link *x);                 /* NULL: W_C = A_C                        */
+  void (*close)(const miras__link *x);                 /* NULL: W_C = link(A_C)                  */
   void (*close_bwd)(const miras__link *x);
   void (*link)(const miras__link *x);                  /* NULL: the identity                     */
   void (*link_bwd)(const miras__link *x);
@@ -12502,78 +12518,84 @@ static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
   return x;
 }
 
-/* Call a function of one layer for every layer. */
-static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
-  miras__link one = *x;
-  for (one.layer = 0; one.layer < x->p->layers; one.layer++) {
-    const size_t at = x->p->offset[one.layer];
-    one.n = (size_t)x->p->in[one.layer] * (size_t)x->p->out[one.layer];
-    one.a = miras__at(x->a, at);
-    one.b = miras__at(x->b, at);
-    one.s = miras__at(x->s, at);
-    one.bs = miras__to(x->bs, at);
-    one.w = miras__to(x->w, at);
-    one.inv = miras__to(x->inv, (size_t)one.layer);
-    one.norm = miras__to(x->norm, (size_t)one.layer);
-    one.slope = miras__to(x->slope, at);
-    one.binv = miras__at(x->binv, (size_t)one.layer);
-    one.bw = miras__to(x->bw, at);
-    one.ba = miras__to(x->ba, at);
-    one.bb = miras__to(x->bb, at);
-    one.bslope = miras__to(x->bslope, at);
-    f(&one);
-  }
+/* The arrays of layer l; and what is called with them, `one`, for every layer. */
+static MIRAS__CALLED void miras__link_layer(miras__link *one, const miras__link *x, int l) {
+  const size_t at = x->p->offset[l];
+  *one = *x;
+  one->layer = l;
+  one->n = (size_t)x->p->in[l] * (size_t)x->p->out[l];
+  one->a = miras__at(x->a, at);
+  one->b = miras__at(x->b, at);
+  one->s = miras__at(x->s, at);
+  one->bs = miras__to(x->bs, at);
+  one->w = miras__to(x->w, at);
+  one->inv = miras__to(x->inv, (size_t)l);
+  one->norm = miras__to(x->norm, (size_t)l);
+  one->slope = miras__to(x->slope, at);
+  one->binv = miras__at(x->binv, (size_t)l);
+  one->bw = miras__to(x->bw, at);
+  one->ba = miras__to(x->ba, at);
+  one->bb = miras__to(x->bb, at);
+  one->bslope = miras__to(x->bslope, at);
 }
+#define MIRAS__LINKS(x, call) do { \
+    miras__link one; \
+    int layer; \
+    for (layer = 0; layer < (x)->p->layers; layer++) { \
+      miras__link_layer(&one, x, layer); \
+      call; \
+    } \
+  } while (0)
 
 /* ---- links of a layer ---- */
 
 /* Reads of the p-norm form do not use inv. */
-static void miras__link_lq(const miras__link *x) {
+static MIRAS__LISTED void miras__link_lq(const miras__link *x) {
   const int pnorm = !x->retain->reads_live;
   const float norm = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
   if (!pnorm) x->K->fill(x->inv, miras__lq_scale(norm, x->p->d.q), 1);
   if (x->norm) x->K->fill(x->norm, norm, 1);
 }
 
-static void miras__link_lq_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__link_lq_bwd(const miras__link *x) {
   const int pnorm = !x->retain->reads_live;
   x->K->lq_bwd(x->ba, x->bw, x->a, x->w, *x->norm, x->binv && !pnorm ? *x->binv : 0, x->p->d.q,
                pnorm, x->n);
 }
 
-static void miras__link_simplex(const miras__link *x) {
+static MIRAS__LISTED void miras__link_simplex(const miras__link *x) {
   x->K->simplex_fwd(x->p, x->layer, x->w, x->a);
 }
 
-static void miras__link_simplex_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__link_simplex_bwd(const miras__link *x) {
   x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, NULL, x->w, NULL);
 }
 
-static void miras__link_signed(const miras__link *x) {
+static MIRAS__LISTED void miras__link_signed(const miras__link *x) {
   x->K->signed_fwd(x->p, x->layer, x->w, x->slope, x->a);
 }
 
-static void miras__link_signed_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__link_signed_bwd(const miras__link *x) {
   x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, x->bslope, x->w, x->slope);
 }
 
-static void miras__link_threshold(const miras__link *x) {
+static MIRAS__LISTED void miras__link_threshold(const miras__link *x) {
   x->K->shrink_from(x->p, x->w, x->a, x->b, x->p->d.sparsity, x->n);
 }
 
 /* bb += the part of bw that the threshold cuts off. */
-static void miras__link_threshold_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__link_threshold_bwd(const miras__link *x) {
   (void)x->K->shrink_from_bwd(x->p, x->ba, 1, x->bw, x->a, x->b, x->bb, x->p->d.sparsity, x->n);
 }
 
 /* tanh or sigmoid */
-static void miras__link_map(const miras__link *x) {
+static MIRAS__LISTED void miras__link_map(const miras__link *x) {
   const int tanh_of = x->p->d.retention == MIRAS_RETENTION_TANH;
   x->K->map(tanh_of ? (int)MIRAS__TANH : (int)MIRAS_FN_SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
 
-static void miras__link_tanh_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__link_tanh_bwd(const miras__link *x) {
   x->K->add(x->ba, x->bw, x->n);
   x->K->mul(x->bw, x->bw, x->w, x->n);
   x->K->mul(x->bw, x->bw, x->w, x->n);
@@ -12581,27 +12603,27 @@ static void miras__link_tanh_bwd(const miras__link *x) {
 }
 
 /* J = 1 - W^2, and its adjoint: bW -= 2 W bJ */
-static void miras__tanh_metric(const miras__link *x) {
+static MIRAS__LISTED void miras__tanh_metric(const miras__link *x) {
   x->K->mul(x->slope, x->w, x->w, x->n);
   x->K->rest(x->slope, x->slope, 1, x->n);
 }
 
-static void miras__tanh_metric_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__tanh_metric_bwd(const miras__link *x) {
   x->K->mul(x->bslope, x->bslope, x->w, x->n);
   x->K->axpy(x->bw, -2, x->bslope, x->n);
 }
 
-static void miras__link_sigmoid_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__link_sigmoid_bwd(const miras__link *x) {
   x->K->sigmoid_bwd(x->ba, x->bw, x->a, x->n);
 }
 
 /* J = W (1 - W), and its adjoint: bW += (1 - 2 W) bJ */
-static void miras__sigmoid_metric(const miras__link *x) {
+static MIRAS__LISTED void miras__sigmoid_metric(const miras__link *x) {
   x->K->rest(x->slope, x->w, 1, x->n);
   x->K->mul(x->slope, x->slope, x->w, x->n);
 }
 
-static void miras__sigmoid_metric_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__sigmoid_metric_bwd(const miras__link *x) {
   x->K->add(x->bw, x->bslope, x->n);
   miras__tanh_metric_bwd(x);
 }
@@ -12618,21 +12640,14 @@ static void miras__link_custom_bwd(const miras__link *x) {
 
 /* ---- closes, over all layers ---- */
 
-static void miras__close_link(const miras__link *x) {
-  x->K->fill(x->inv, 1, (size_t)x->p->layers);
-  miras__links(x, x->retain->link);
-}
-
-static void miras__close_link_bwd(const miras__link *x) { miras__links(x, x->retain->link_bwd); }
-
 /* The elastic net: A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; with B, A_C - B is
  * shrunk. Its adjoint: bG_Cj += sparsity bgamma. */
-static void miras__close_elastic(const miras__link *x) {
+static MIRAS__LISTED void miras__close_elastic(const miras__link *x) {
   const float gamma = x->p->d.sparsity * x->K->sum(x->g, x->p->chunk_pairs);
   x->K->shrink_from(x->p, x->w, x->a, x->b, gamma, x->p->weights);
 }
 
-static void miras__close_elastic_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__close_elastic_bwd(const miras__link *x) {
   float gamma = x->p->d.sparsity * x->K->sum(x->g, x->p->chunk_pairs);
   x->K->add(x->bw, x->ba, x->p->weights);
   gamma = x->K->shrink_from_bwd(x->p, x->ba, 0, x->bw, x->a, x->b, x->bb, gamma, x->p->weights);
@@ -12655,11 +12670,13 @@ static void miras__ball_bwd(const miras__link *x) {
   if (length > most) x->K->axpy(x->ba, -s * along, x->a, x->n);
 }
 
-static void miras__close_ball(const miras__link *x) { miras__links(x, miras__ball); }
+static MIRAS__LISTED void miras__close_ball(const miras__link *x) {
+  MIRAS__LINKS(x, miras__ball(&one));
+}
 
-static void miras__close_ball_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__close_ball_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
-  miras__links(x, miras__ball_bwd);
+  MIRAS__LINKS(x, miras__ball_bwd(&one));
 }
 
 /* Muon (Jordan 2024; ATLAS, Behrouz 2025). W_C = A + E ns(S_C), E = sum_j G_Cj, A the start's part,
@@ -12780,19 +12797,21 @@ static void miras__muon_bwd(const miras__link *x) {
   if (length > 0) K->axpy(x->bs, -(K->dot(r, x->s, x->n) / n / length / n), x->s, x->n);
 }
 
-static void miras__close_muon(const miras__link *x) { miras__links(x, miras__muon); }
+static MIRAS__LISTED void miras__close_muon(const miras__link *x) {
+  MIRAS__LINKS(x, miras__muon(&one));
+}
 
-static void miras__close_muon_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__close_muon_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
-  miras__links(x, miras__muon_bwd);
+  MIRAS__LINKS(x, miras__muon_bwd(&one));
 }
 
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
-static void miras__close_divergence(const miras__link *x) {
+static MIRAS__LISTED void miras__close_divergence(const miras__link *x) {
   x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
 }
 
-static void miras__close_divergence_bwd(const miras__link *x) {
+static MIRAS__LISTED void miras__close_divergence_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
   x->K->copy(x->ba, x->bw, x->p->weights);
   x->K->divergence_step(x->p, x->bw, x->ba, x->from, x->a);
@@ -12808,36 +12827,35 @@ enum {
 };
 
 #define MIRAS__PLAIN MIRAS__J_NUMBER, 1, NULL, NULL, NULL, NULL, NULL, NULL
-#define MIRAS__LINKED miras__close_link, MIRAS__BACK(miras__close_link_bwd)
 #define MIRAS__TO_SIMPLEX miras__link_simplex, MIRAS__BACK(miras__link_simplex_bwd), NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
   miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
-static const miras__retention_record miras__retentions[] = {
+static MIRAS__FIXED miras__retention_record miras__retentions[] = {
   {0, 1, 0, 0, 1, MIRAS__PLAIN},
   {0, 1, 0, 0, 1, MIRAS__PLAIN},
-  {1, 1, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 1, 0, 0, 1, MIRAS__J_NUMBER, 1, NULL, NULL,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, NULL, NULL,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, 0, 1, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
+  {1, 0, 0, 0, 1, MIRAS__J_WEIGHTS, 1, NULL, NULL, MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, 1, MIRAS__PLAIN},                              /* L2 both */
   {0, 1, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
-  {1, 1, 1, 0, 0, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
+  {1, 1, 1, 0, 0, MIRAS__J_NUMBER, 1, NULL, NULL,             /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
-  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, NULL, NULL,
    miras__link_map, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
    MIRAS__BACK(miras__sigmoid_metric_bwd)},
   {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, 0, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
-  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_OWN, 1, NULL, NULL,
    miras__link_map, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
    MIRAS__BACK(miras__tanh_metric_bwd)},
-  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
-  {1, 0, 0, 0, 1, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
+  {1, 0, 0, 0, 1, MIRAS__J_NUMBER, 1, NULL, NULL,
+   MIRAS__HOST(miras__link_custom), MIRAS__HOST(MIRAS__BACK(miras__link_custom_bwd)), NULL, NULL},
+  {1, 0, 0, 0, 1, MIRAS__J_BESIDE, 1, NULL, NULL,
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
   {0, 1, 0, 0, 1, MIRAS__J_NUMBER, 1,
    miras__close_ball, MIRAS__BACK(miras__close_ball_bwd), NULL, NULL, NULL, NULL},
@@ -12845,6 +12863,20 @@ static const miras__retention_record miras__retentions[] = {
    miras__close_muon, MIRAS__BACK(miras__close_muon_bwd), NULL, NULL, NULL, NULL}
 };
 MIRAS__FITS(miras__retentions_fit, MIRAS__COUNT(miras__retentions) == MIRAS__RETAIN_FORMS);
+
+/* W = link(A), and its adjoint. */
+static void miras__linked(const miras__link *x) {
+  x->K->fill(x->inv, 1, (size_t)x->p->layers);
+  MIRAS__LINKS(x, MIRAS__CALL_ROW(, miras__retentions, x->retain, link(&one)));
+}
+static void miras__linked_bwd(const miras__link *x) {
+  MIRAS__LINKS(x, MIRAS__CALL_ROW(, miras__retentions, x->retain, link_bwd(&one)));
+}
+
+/* Does a close do more than A <- A_C? */
+MIRAS__INLINE int miras__closes(const miras__retention_record *retain) {
+  return retain->stores_link || retain->close;
+}
 
 /* Choose the record that runs a chunk. */
 static void miras__retention_plan(miras__plan *p) {
@@ -12867,7 +12899,7 @@ static void miras__weights_of(const miras__kernels *K, const miras__plan *p, flo
   x.b = p->d.decay_target ? b : NULL;
   x.w = w;
   x.inv = inv;
-  miras__close_link(&x);
+  miras__linked(&x);
 }
 
 /* The adjoint of weights_of: ba += that of simplexes, whose states hold weights w. */
@@ -12877,7 +12909,7 @@ static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p,
   x.w = w;
   x.bw = bw;
   x.ba = ba;
-  miras__close_link_bwd(&x);
+  miras__linked_bwd(&x);
 }
 
 /* @45 NORMAL FORM ------------------------------------------------------ needs 10 13 15 20 24 -- */
@@ -12885,9 +12917,9 @@ static void miras__weights_of_bwd(const miras__kernels *K, const miras__plan *p,
 /* An engine is a program over kernels: it loops over chunks and layers and counts, and the floats
  * of arrays are touched by kernels alone, each of which acts on a whole tile. So a GPU can run the
  * same text, a block of threads per memory and a barrier after every kernel (tests/test_device.sh
- * compiles it so). For that the tables that it reads are static and const, plans and calls hold
- * indices into them, not pointers, and what a kernel has to say it returns, or leaves in a record
- * of the caller's own. */
+ * compiles it so). For that the tables that it reads are FIXED, and their functions called as room
+ * @10 says; plans and calls hold indices into them, not pointers; and what a kernel has to say it
+ * returns, or leaves in a record of the caller's own. */
 
 /* The record of an engine that a worker keeps from call to call: where the arrays of its scratch
  * lie. */
@@ -12997,20 +13029,19 @@ static float *miras__lay(miras__space *s, size_t floats) {
 typedef void miras__lays(void *record, const miras__plan *p, int backward, miras__space *s);
 
 /* The record of an engine with its arrays, which a worker keeps from call to call: of the forward
- * pass, for this plan and scratch. `own` where there is none to keep. */
-static void *miras__record_of(const miras__call *a, int backward, miras__lays *lay, void *own) {
-  miras__space s;
+ * pass, for this plan and scratch. `own` where there is none to keep. They are to be laid out at s,
+ * which has no base where they are there. */
+static void *miras__record_of(const miras__call *a, int backward, void *own, miras__space *s) {
+  *s = miras__space_at(a->scratch, 0);
 #ifndef MIRAS__DEVICE
-  miras__record *r = backward ? NULL : a->record;
-  if (r) {
+  if (!backward && a->record) {
+    miras__record *r = a->record;
     own = r->at;
-    if (r->plan == a->p && r->scratch == a->scratch) return own;
+    if (r->plan == a->p && r->scratch == a->scratch) s->base = NULL;
     r->plan = a->p;
     r->scratch = a->scratch;
   }
 #endif
-  s = miras__space_at(a->scratch, 0);
-  lay(own, a->p, backward, &s);
   return own;
 }
 
@@ -13048,7 +13079,7 @@ typedef struct miras__engine {
 
 /* The dual state of a head lies in its state in two pieces, and in dstate and on the tape in one.
  * The state before its first token, where it is the initial memory behind zeros. */
-static void miras__state_start(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__state_start(void *record, const miras__call *a) {
   const miras__plan *p = a->p;
   (void)record;
   if (p->second) a->K->fill(a->state, 0, p->split);
@@ -13694,11 +13725,13 @@ static const float *miras__init_of(const miras__call *a) {
 }
 
 /* A block in the call's scratch, its open part in the state or there too. */
-static void *miras__exact_open(void *own, const miras__call *a, int backward) {
+static MIRAS__LISTED void *miras__exact_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
   miras__block *k;
+  miras__space s;
   if (!backward && p->fused) return own;         /* linear_tokens reads nothing of it */
-  k = (miras__block *)miras__record_of(a, backward, miras__exact_lay, own);
+  k = (miras__block *)miras__record_of(a, backward, own, &s);
+  if (s.base) miras__exact_lay(k, p, backward, &s);
   k->init = miras__init_of(a);
   k->K = a->K;
   k->p = p;
@@ -14120,7 +14153,8 @@ static MIRAS__CALLED void miras__block_take(miras__block *k, const miras__call *
     K->flush(a->state, a->state, p->weights);
 }
 
-static void miras__exact_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+static MIRAS__LISTED void miras__exact_tokens(void *record, const miras__call *a, size_t t,
+                                              size_t m) {
   miras__block *k = (miras__block *)record;
   const miras__plan *p = a->p;
   const int alone = !p->fused && a->io->surprise && (!p->delta || p->streams > 1);
@@ -14187,8 +14221,8 @@ static void miras__exact_kept(const miras__call *a, miras__block *k, size_t t) {
  * the block's end and start, dB += dS_m - dS_0 besides what rows read of it. The differences of a
  * call's blocks add up to the last dS less the first, and the first comes back at position 0, where
  * S_0 = B. */
-static void miras__exact_undo(void *record, const miras__call *a, size_t first, size_t m,
-                              const float *kept) {
+static MIRAS__LISTED void miras__exact_undo(void *record, const miras__call *a, size_t first,
+                                            size_t m, const float *kept) {
   miras__block *k = (miras__block *)record, next;
   const size_t grid = k->rows / (size_t)a->p->d.inner_steps, end = first + m;
   const size_t per = (size_t)a->p->tape_tokens;
@@ -14221,14 +14255,14 @@ static void miras__exact_undo(void *record, const miras__call *a, size_t first, 
   }
 }
 
-static void miras__exact_first(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__exact_first(void *record, const miras__call *a) {
   const miras__block *k = (miras__block *)record;
   if (a->position && a->p->to_init) a->K->axpy(a->dinit, -1, k->ds, a->p->weights);
   miras__dstate_out(a, a->p->to_init ? NULL : k->ds, k->ds, k->ds);
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__exact_read_at(const miras__call *a, const float *q, float *o) {
+static MIRAS__LISTED void miras__exact_read_at(const miras__call *a, const float *q, float *o) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t chunk = (size_t)p->d.chunk, inner_steps = (size_t)p->d.inner_steps;
@@ -14686,7 +14720,7 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
 static void miras__chunk_weights(miras__chunk *c) {
   miras__link x = miras__anchor_link(c, NULL, NULL);
   x.inv = c->scalars + 4;
-  miras__close_link(&x);
+  miras__linked(&x);
   c->measured = c->retain->metric == MIRAS__J_BESIDE;
 }
 
@@ -14717,7 +14751,7 @@ static void miras__span_bound(miras__chunk *c) {
   int l, fed;
   if (c->retain->metric_fwd && !c->measured) {
     const miras__link x = miras__anchor_link(c, NULL, NULL);
-    miras__links(&x, c->retain->metric_fwd);
+    MIRAS__LINKS(&x, MIRAS__CALL_ROW(, miras__retentions, c->retain, metric_fwd(&one)));
     c->measured = c->retain->metric == MIRAS__J_BESIDE;
   }
   if (!p->groups) {
@@ -14755,7 +14789,7 @@ static void miras__span_bound_bwd(miras__chunk *c, float *bw) {
   }
   if (c->retain->metric_bwd) {
     const miras__link x = miras__anchor_link(c, bw, NULL);
-    miras__links(&x, c->retain->metric_bwd);
+    MIRAS__LINKS(&x, MIRAS__CALL_ROW(, miras__retentions, c->retain, metric_bwd(&one)));
   }
 }
 
@@ -15179,8 +15213,10 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
 
 /* A record with all that the spans of a call share. */
 static miras__chunk *miras__chunk_open(void *own, const miras__call *call, int backward) {
-  miras__chunk *c = (miras__chunk *)miras__record_of(call, backward, miras__frozen_lay, own);
+  miras__space s;
+  miras__chunk *c = (miras__chunk *)miras__record_of(call, backward, own, &s);
   const miras__plan *p = call->p;
+  if (s.base) miras__frozen_lay(c, p, backward, &s);
   c->call = call;
   c->K = c->net.K = call->K;
   c->net.gain = call->gain;
@@ -15217,7 +15253,7 @@ static void miras__span(miras__chunk *c, size_t t, size_t r0, size_t m, int ends
   c->first = inner_steps - 1 - t % inner_steps;
   c->token = (t + c->first) / inner_steps;
   c->reads = c->io->q && m > c->first ? (m - c->first - 1) / inner_steps + 1 : 0;
-  c->closing = ends && c->retain->close && c->reads;
+  c->closing = ends && miras__closes(c->retain) && c->reads;
   if (c->closing) c->reads--;
 }
 
@@ -15273,10 +15309,10 @@ static void miras__read_query(miras__chunk *c, const miras__query *x, size_t tok
   miras__rows_queries(c->K, p, c->io, token, s->m, q, n);
   if (q != s->x[0]) c->K->fill(s->x[0], 1, s->m * (size_t)p->in[0]);
   for (l = 0; l < p->layers; l++) {
-    if (MIRAS__HIDDEN(p, l)) c->net.hidden->fwd(&c->net, l, s);
+    if (MIRAS__HIDDEN(p, l)) MIRAS__CALL_ROW(, miras__hiddens, c->net.hidden, fwd(&c->net, l, s));
     miras__read_layer(c, l, x);
   }
-  c->net.answer->fwd(&c->net, s, o, c->ldy);
+  MIRAS__CALL_ROW(, miras__answers, c->net.answer, fwd(&c->net, s, o, c->ldy));
   if (p->d.inner_residual)
     c->K->add_rows(o, c->ldy, s->x[0], (size_t)p->in[0], s->m, (size_t)p->d.key_dim);
 }
@@ -15299,12 +15335,14 @@ static void miras__read_bwd(miras__chunk *c, const miras__query *x, size_t token
   if (!m) return;
   for (l = 0; l <= last; l++)  /* a gated layer's second half comes first and waits for the first */
     bzs[l] = l < last && p->from[l + 1] == l ? c->back.dz2 : c->back.dz;
-  if (c->net.answer->params) c->net.answer->params(&c->net, s, bo, ldo);
-  c->net.answer->bwd(&c->net, s, c->back.dz, bo, ldo);
+  if (c->net.answer->params)
+    MIRAS__CALL_ROW(, miras__answers, c->net.answer, params(&c->net, s, bo, ldo));
+  MIRAS__CALL_ROW(, miras__answers, c->net.answer, bwd(&c->net, s, c->back.dz, bo, ldo));
   for (l = last; l >= 0; l--) {
     const size_t in = (size_t)p->in[l];
     miras__read_layer_bwd(c, l, x, bzs[l], bw, bs);
-    if (MIRAS__HIDDEN(p, l)) c->net.hidden->bwd(&c->net, l, bzs, s, bx, in);
+    if (MIRAS__HIDDEN(p, l))
+      MIRAS__CALL_ROW(, miras__hiddens, c->net.hidden, bwd(&c->net, l, bzs, s, bx, in));
     else if (l > 0) K->copy(c->back.dx2, bx, m * in);
     else if (last > 0 && p->from[1] == 0) K->add(bx, c->back.dx2, m * in);
   }
@@ -15487,13 +15525,14 @@ static void miras__span_close(miras__chunk *c, float *w, const float *sum, const
   const miras__plan *p = c->p;
   miras__link x;
   int l;
-  if (!c->retain->close) return;
+  if (!miras__closes(c->retain)) return;
   x = miras__closing_of(c, w, sum, s, w0);
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
     miras__layer_fade(c, l, c->mix, c->wb, c->m - 1);
-  c->retain->close(&x);
+  if (c->retain->stores_link) miras__linked(&x);
+  else MIRAS__CALL_ROW(, miras__retentions, c->retain, close(&x));
 }
 
 /* The adjoint of a close: bwc comes in as the closing query's cotangent of W_C, ca as that of the
@@ -15509,7 +15548,8 @@ static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
   x.ba = ca;
   x.bg = c->back.bg + (c->m - 1) * p->chunk_pairs;
   x.bb = c->call->dinit;
-  c->retain->close_bwd(&x);
+  if (c->retain->stores_link) miras__linked_bwd(&x);
+  else MIRAS__CALL_ROW(, miras__retentions, c->retain, close_bwd(&x));
   for (l = 0; x.from != c->w && l < p->layers; l++)
     miras__layer_fade_bwd(c, l, ca, c->w, c->wb, c->back.bwb, c->m - 1);
 }
@@ -15519,7 +15559,7 @@ static void miras__span_close_bwd(miras__chunk *c, float *ca, float *cs) {
 /* Bring a state to position 0: A_0 is the initial memory, no momentum. The normaliser of an LQ link
  * is kept in scalars[4 + layer] for the reads of the open chunk. Where A holds weights, the initial
  * memory is their logits. */
-static void miras__begin(void *record, const miras__call *call) {
+static MIRAS__LISTED void miras__begin(void *record, const miras__call *call) {
   miras__chunk *c = (miras__chunk *)record;
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
@@ -15596,8 +15636,8 @@ static void miras__span_end(miras__chunk *c) {
   if (c->r0 > p->past) miras__state_clear(c, 0);   /* of others nothing was kept */
 }
 
-static void miras__frozen_tokens(void *record, const miras__call *call, size_t token,
-                                 size_t count) {
+static MIRAS__LISTED void miras__frozen_tokens(void *record, const miras__call *call, size_t token,
+                                               size_t count) {
   miras__chunk *c = (miras__chunk *)record;
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
@@ -15619,7 +15659,7 @@ static void miras__frozen_tokens(void *record, const miras__call *call, size_t t
     if (MIRAS__TRAINS && call->tape && r0 == 0)
       miras__state_copy(call, call->tape + t / each * p->tape_state);
 #ifndef MIRAS__DEVICE
-    c->folds = p->chunk_pairs == 1 && !p->channel && !c->retain->close && c->reads;
+    c->folds = p->chunk_pairs == 1 && !p->channel && !miras__closes(c->retain) && c->reads;
 #endif
     miras__span_run(c, miras__to(io->y, c->token * io->ldy));
     if (c->past) miras__past_keep(c);
@@ -15709,7 +15749,7 @@ static void miras__span_end_bwd(miras__chunk *c, float *ca, float *cs) {
   const float *from;
   float *bsum = miras__apart(c) ? c->back.bwc : ca;
   int l;
-  if (c->closing || (c->ends && retain->close && !retain->stores_link)) {
+  if (c->closing || (c->ends && retain->close)) {
     if (!c->back.kept) {
       if (c->s) K->copy(c->back.bw, c->s, p->weights);
       miras__span_sum(c, c->back.ac, c->a, c->s ? c->back.bw : NULL);
@@ -15781,7 +15821,7 @@ static void miras__span_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__rows_bwd(K, p, c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
-    miras__links(&link, c->retain->link_bwd);
+    miras__linked_bwd(&link);
   }
 }
 
@@ -15797,7 +15837,7 @@ static void miras__span_of(miras__chunk *c, size_t which) {
   miras__span_again(c, a, p->at.s ? a + p->weights : NULL);
 }
 
-static void *miras__frozen_open(void *own, const miras__call *call, int backward) {
+static MIRAS__LISTED void *miras__frozen_open(void *own, const miras__call *call, int backward) {
   const miras__plan *p = call->p;
   const miras__head_grads *g = call->g;
   miras__chunk *c = miras__chunk_open(own, call, backward);
@@ -15813,8 +15853,8 @@ static void *miras__frozen_open(void *own, const miras__call *call, int backward
   return c;
 }
 
-static void miras__frozen_undo(void *record, const miras__call *call, size_t token, size_t count,
-                               const float *kept) {
+static MIRAS__LISTED void miras__frozen_undo(void *record, const miras__call *call, size_t token,
+                                             size_t count, const float *kept) {
   miras__chunk *c = (miras__chunk *)record;
   const miras__plan *p = call->p;
   const size_t each = miras__fresh(p), inner_steps = (size_t)p->d.inner_steps;
@@ -15831,7 +15871,7 @@ static void miras__frozen_undo(void *record, const miras__call *call, size_t tok
   }
 }
 
-static void miras__frozen_first(void *record, const miras__call *call) {
+static MIRAS__LISTED void miras__frozen_first(void *record, const miras__call *call) {
   const miras__chunk *c = (miras__chunk *)record;
   const miras__plan *p = call->p;
   const int maps = p->init_mapped && !p->stores_link && call->io->length > 0;
@@ -15843,7 +15883,7 @@ static void miras__frozen_first(void *record, const miras__call *call) {
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__frozen_read(const miras__call *call, const float *q, float *o) {
+static MIRAS__LISTED void miras__frozen_read(const miras__call *call, const float *q, float *o) {
   const miras__plan *p = call->p;
   const size_t seen = miras__mod(call->position, (size_t)p->d.chunk) * (size_t)p->d.inner_steps;
   const float *w;
@@ -15984,10 +16024,12 @@ static MIRAS__COLD size_t miras__scan_plan(miras__plan *p) {
   return p->tape_chunk;
 }
 
-static void *miras__scan_open(void *own, const miras__call *a, int backward) {
+static MIRAS__LISTED void *miras__scan_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  miras__scanning *k = (miras__scanning *)miras__record_of(a, backward, miras__scan_lay, own);
+  miras__space s;
+  miras__scanning *k = (miras__scanning *)miras__record_of(a, backward, own, &s);
   miras__scan *f = &k->run;
+  if (s.base) miras__scan_lay(k, p, backward, &s);
   f->n = f->ld_x = f->ld_q = p->features;
   f->dv = f->ld_dt = f->ld_u = (size_t)p->d.value_dim;
   f->step = 0;
@@ -16041,7 +16083,8 @@ static void miras__scan_run(miras__scanning *k, const miras__call *a, size_t t, 
   }
 }
 
-static void miras__scan_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+static MIRAS__LISTED void miras__scan_tokens(void *record, const miras__call *a, size_t t,
+                                             size_t m) {
   miras__scanning *k = (miras__scanning *)record;
   const miras__head_io *io = a->io;
   miras__tape_keep(a, t);
@@ -16050,7 +16093,7 @@ static void miras__scan_tokens(void *record, const miras__call *a, size_t t, siz
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__scan_read(const miras__call *a, const float *q, float *o) {
+static MIRAS__LISTED void miras__scan_read(const miras__call *a, const float *q, float *o) {
   miras__scanning own, *k = (miras__scanning *)miras__scan_open(&own, a, 0);
   const size_t n = k->run.n, dv = k->run.dv;
   a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
@@ -16060,8 +16103,8 @@ static void miras__scan_read(const miras__call *a, const float *q, float *o) {
 
 /* The adjoint, for which room @28 has the letters: dq = S_t dy and dx = g u of each token, and
  * dv = eta (.) du, deta = v (.) du. What ds is in the end goes to B where the call began there. */
-static void miras__scan_undo(void *record, const miras__call *a, size_t t, size_t m,
-                             const float *kept) {
+static MIRAS__LISTED void miras__scan_undo(void *record, const miras__call *a, size_t t, size_t m,
+                                           const float *kept) {
   miras__scanning *k = (miras__scanning *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
@@ -16092,7 +16135,7 @@ static void miras__scan_undo(void *record, const miras__call *a, size_t t, size_
   miras__rows_queries_bwd(K, p, a->io, a->g, t, m, k->dq, k->q, n);
 }
 
-static void miras__scan_first(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__scan_first(void *record, const miras__call *a) {
   const miras__scanning *k = (miras__scanning *)record;
   miras__dstate_out(a, k->ds, k->ds, k->ds);
 }
@@ -16210,9 +16253,11 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
 }
 
 /* A chunk at the call's position. */
-static void *miras__mesa_open(void *own, const miras__call *a, int backward) {
+static MIRAS__LISTED void *miras__mesa_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  miras__mesa *k = (miras__mesa *)miras__record_of(a, backward, miras__mesa_lay, own);
+  miras__space s;
+  miras__mesa *k = (miras__mesa *)miras__record_of(a, backward, own, &s);
+  if (s.base) miras__mesa_lay(k, p, backward, &s);
   k->p = p;
   k->K = a->K;
   k->c = (size_t)p->d.chunk;
@@ -16336,7 +16381,8 @@ static void miras__mesa_close_bwd(const miras__mesa *k) {
   K->scale(k->dg, b, k->dg, n * dv);
 }
 
-static void miras__mesa_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+static MIRAS__LISTED void miras__mesa_tokens(void *record, const miras__call *a, size_t t,
+                                             size_t m) {
   miras__mesa *k = (miras__mesa *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
@@ -16393,7 +16439,7 @@ static miras__mesa *miras__mesa_look(void *own, const miras__call *a, const floa
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
+static MIRAS__LISTED void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   miras__mesa own, *k = miras__mesa_look(&own, a, q);
   miras__mesa_product(k, 0, 1, k->x, o, k->dv, 0, 1);
 }
@@ -16477,8 +16523,8 @@ static void miras__mesa_chunk_bwd(miras__mesa *k, const float *x) {
   K->axpy(k->dh, -0.5f, k->turned, n * n);
 }
 
-static void miras__mesa_undo(void *record, const miras__call *a, size_t t, size_t m,
-                             const float *kept) {
+static MIRAS__LISTED void miras__mesa_undo(void *record, const miras__call *a, size_t t, size_t m,
+                                           const float *kept) {
   miras__mesa *k = (miras__mesa *)record;
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
@@ -16503,7 +16549,7 @@ static void miras__mesa_undo(void *record, const miras__call *a, size_t t, size_
   miras__rows_bwd(K, p, a->io, a->g, t, m, &rows, &drows, NULL);
 }
 
-static void miras__mesa_first(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__mesa_first(void *record, const miras__call *a) {
   const miras__mesa *k = (miras__mesa *)record;
   a->K->map(MIRAS_FN_SIGMOID, k->solve.u, a->ridge, k->features);
   a->K->muladd(a->dridge, k->dlambda, k->solve.u, k->features);
@@ -17101,7 +17147,7 @@ static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   return p->at.d[0] + miras__pad(a.window * a.value_dim);
 }
 
-static void *miras__attention_open(void *own, const miras__call *c, int backward) {
+static MIRAS__LISTED void *miras__attention_open(void *own, const miras__call *c, int backward) {
   miras__attention *a = (miras__attention *)own;
   miras__attention_sizes(c->p, a);
   a->K = c->K;
@@ -17123,17 +17169,18 @@ static void *miras__attention_open(void *own, const miras__call *c, int backward
   return a;
 }
 
-static void miras__attention_tokens(void *record, const miras__call *c, size_t t, size_t m) {
+static MIRAS__LISTED void miras__attention_tokens(void *record, const miras__call *c, size_t t,
+                                                  size_t m) {
   (void)c, (void)t, (void)m;                       /* a call is one piece                        */
   miras__attention_run((const miras__attention *)record);
 }
 
-static void miras__attention_first(void *record, const miras__call *c) {
+static MIRAS__LISTED void miras__attention_first(void *record, const miras__call *c) {
   (void)c;
   miras__attention_run_bwd((const miras__attention *)record);
 }
 
-static void miras__attention_read(const miras__call *c, const float *q, float *o) {
+static MIRAS__LISTED void miras__attention_read(const miras__call *c, const float *q, float *o) {
   miras__attention own, *a = (miras__attention *)miras__attention_open(&own, c, 0);
   miras__head_io io;
   a->io = &io;
@@ -17370,13 +17417,14 @@ static void miras__recursive_run(miras__recursive *k, float *state) {
   k->w = state + p->at.w;
 }
 
-static void *miras__recursive_open(void *own, const miras__call *a, int backward) {
+static MIRAS__LISTED void *miras__recursive_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   const float *left = a->dstate;
-  miras__recursive *k =
-    (miras__recursive *)miras__record_of(a, backward, miras__recursive_lay, own);
+  miras__space s;
+  miras__recursive *k = (miras__recursive *)miras__record_of(a, backward, own, &s);
   size_t j;
+  if (s.base) miras__recursive_lay(k, p, backward, &s);
   k->K = a->K;
   k->p = p;
   k->n = k->step.n = n;
@@ -17418,7 +17466,7 @@ static void miras__recursive_anew(const miras__recursive *k, const miras__call *
 }
 
 /* The state before the first token: P the inverse of the ridges, W the initial memory. */
-static void miras__recursive_start(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__recursive_start(void *record, const miras__call *a) {
   const miras__recursive *k = (miras__recursive *)record;
   k->K->fill(k->d, 0, a->p->at.w - a->p->at.g);
   miras__recursive_anew(k, a, 0);
@@ -17655,7 +17703,8 @@ static void miras__recursive_write(miras__recursive *k, const miras__call *a, si
   K->flush(k->w, k->w, n * dv);
 }
 
-static void miras__recursive_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+static MIRAS__LISTED void miras__recursive_tokens(void *record, const miras__call *a, size_t t,
+                                                  size_t m) {
   miras__recursive *k = (miras__recursive *)record;
   const miras__head_io *io = a->io;
   const size_t end = t + m;
@@ -17670,7 +17719,7 @@ static void miras__recursive_tokens(void *record, const miras__call *a, size_t t
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__recursive_read(const miras__call *a, const float *q, float *o) {
+static MIRAS__LISTED void miras__recursive_read(const miras__call *a, const float *q, float *o) {
   miras__recursive own, *k = (miras__recursive *)miras__recursive_open(&own, a, 0);
   a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   miras__recursive_answer(k, a->position ? k->w : a->init, k->q, o);
@@ -18005,8 +18054,8 @@ static float miras__recursive_along(const miras__recursive *k) {
   return sum;
 }
 
-static void miras__recursive_undo(void *record, const miras__call *a, size_t t, size_t m,
-                                  const float *kept) {
+static MIRAS__LISTED void miras__recursive_undo(void *record, const miras__call *a, size_t t,
+                                                size_t m, const float *kept) {
   miras__recursive *k = (miras__recursive *)record;
   const size_t n = k->n, dv = k->dv;
   size_t j;
@@ -18026,7 +18075,7 @@ static void miras__recursive_undo(void *record, const miras__call *a, size_t t, 
 }
 
 /* What came in was P = diag(1 / lambda) and the initial memory: dlambda_i -= dP_ii / lambda_i^2. */
-static void miras__recursive_first(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__recursive_first(void *record, const miras__call *a) {
   miras__recursive *k = (miras__recursive *)record;
   const miras__kernels *K = k->K;
   const miras__plan *p = a->p;
@@ -18144,9 +18193,11 @@ static void miras__counting_run(miras__counting *k, float *w, float *c) {
   k->token.c = c;
 }
 
-static void *miras__counting_open(void *own, const miras__call *a, int backward) {
+static MIRAS__LISTED void *miras__counting_open(void *own, const miras__call *a, int backward) {
   const miras__plan *p = a->p;
-  miras__counting *k = (miras__counting *)miras__record_of(a, backward, miras__counting_lay, own);
+  miras__space s;
+  miras__counting *k = (miras__counting *)miras__record_of(a, backward, own, &s);
+  if (s.base) miras__counting_lay(k, p, backward, &s);
   k->K = a->K;
   k->p = p;
   k->n = k->token.n = p->features;
@@ -18166,7 +18217,7 @@ static void *miras__counting_open(void *own, const miras__call *a, int backward)
 }
 
 /* The state before the first token. */
-static void miras__counting_start(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__counting_start(void *record, const miras__call *a) {
   (void)record;
   a->K->copy(a->state, a->init, a->p->weights);
   a->K->fill(a->state + a->p->second, 0, a->p->weights);
@@ -18202,7 +18253,8 @@ static void miras__counting_write(miras__counting *k, const miras__call *a, size
   K->copy(k->sums + *to * dv, k->s, dv);
 }
 
-static void miras__counting_tokens(void *record, const miras__call *a, size_t t, size_t m) {
+static MIRAS__LISTED void miras__counting_tokens(void *record, const miras__call *a, size_t t,
+                                                 size_t m) {
   miras__counting *k = (miras__counting *)record;
   const miras__head_io *io = a->io;
   const size_t end = t + m;
@@ -18217,7 +18269,7 @@ static void miras__counting_tokens(void *record, const miras__call *a, size_t t,
 }
 
 /* Answer one query o [dv] to q between tokens; the state stays as it is. */
-static void miras__counting_read(const miras__call *a, const float *q, float *o) {
+static MIRAS__LISTED void miras__counting_read(const miras__call *a, const float *q, float *o) {
   miras__counting own, *k = (miras__counting *)miras__counting_open(&own, a, 0);
   a->K->feature_rows(a->p->map, k->q, 0, q, 0, 1, (size_t)a->p->d.key_dim);
   miras__counting_answer(k, a->position ? k->token.w : a->init, k->q, o);
@@ -18313,8 +18365,8 @@ static void miras__counting_write_bwd(miras__counting *k, const miras__call *a, 
   miras__rows_bwd(K, k->p, a->io, a->g, t, 1, &rows, &drows, NULL);
 }
 
-static void miras__counting_undo(void *record, const miras__call *a, size_t t, size_t m,
-                                 const float *kept) {
+static MIRAS__LISTED void miras__counting_undo(void *record, const miras__call *a, size_t t,
+                                               size_t m, const float *kept) {
   miras__counting *k = (miras__counting *)record;
   const miras__kernels *K = a->K;
   const size_t n = k->n, dv = k->dv;
@@ -18332,7 +18384,7 @@ static void miras__counting_undo(void *record, const miras__call *a, size_t t, s
   }
 }
 
-static void miras__counting_first(void *record, const miras__call *a) {
+static MIRAS__LISTED void miras__counting_first(void *record, const miras__call *a) {
   miras__counting *k = (miras__counting *)record;
   a->K->map(MIRAS_FN_SIGMOID, k->row, a->ridge, k->n);
   a->K->muladd(a->dridge, k->dlambda, k->row, k->n);
@@ -18342,9 +18394,9 @@ static void miras__counting_first(void *record, const miras__call *a) {
 /* @56 ENGINE TABLE -------------------------------- needs 10 15 20 32 42 45 50 51 52 53 54 55 -- */
 
 #define MIRAS_X(of, plan, lay, open, start, tokens, undo, first, read)                           \
-  of(plan), of(lay), of(open), of(start), of(tokens), of(MIRAS__BACK(undo)),                       \
-  of(MIRAS__BACK(first)), of(read)
-static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
+  of(MIRAS__HOST(plan)), of(MIRAS__HOST(lay)), of(open), of(start), of(tokens),                  \
+  of(MIRAS__BACK(undo)), of(MIRAS__BACK(first)), of(read)
+static MIRAS__FIXED miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
   {"MIRAS_NO_EXACT",
    MIRAS_X(MIRAS__EXACT, miras__exact_plan, miras__exact_lay, miras__exact_open, miras__state_start,
            miras__exact_tokens, miras__exact_undo, miras__exact_first, miras__exact_read_at)},
@@ -18385,6 +18437,7 @@ typedef union miras__any_record {
   miras__counting counting;
 } miras__any_record;
 
+#ifndef MIRAS__DEVICE
 /* How states are read and set between tokens. live: the values in an open chunk, which dstate is
  * the gradient of. empty: close an open chunk, so that what was written into the state is what the
  * next token sees. weights_of: the weights of a dual state, for memories with links. variance: of
@@ -18416,7 +18469,6 @@ static const miras__between_tokens miras__states_of[] = {
 };
 MIRAS__FITS(miras__states_of_fit, MIRAS__COUNT(miras__states_of) == MIRAS__RUN_COUNT);
 
-#ifndef MIRAS__DEVICE
 /* Tokens with sparse keys, of those that take them. */
 static void (*const miras__sparse_of[MIRAS__RUN_COUNT])(const miras__call *a,
                                                         const miras__sparse *k, float *o) = {
@@ -18459,14 +18511,15 @@ static void miras__head_tokens(const miras__call *a) {
   const size_t length = (size_t)a->io->length, each = (size_t)p->stretch;
   const size_t per = MIRAS__TRAINS && a->tape && e->undo ? (size_t)p->tape_tokens : 0;
   miras__any_record own;
-  void *k = e->open(&own, a, 0);
+  void *k;
   size_t t, m;
-  if (!a->position && length && e->start) e->start(k, a);
+  MIRAS__CALL_ROW(k =, miras__engines, e, open(&own, a, 0));
+  if (!a->position && length && e->start) MIRAS__CALL_ROW(, miras__engines, e, start(k, a));
   for (t = 0; t < length; t += m) {
     m = length - t;                              /* one token is never cut */
     if (m > 1 && each) m = miras__least(m, each - miras__mod(a->position + (uint64_t)t, each));
     if (m > 1 && per) m = miras__least(m, per - miras__mod((uint64_t)t, per));
-    e->tokens(k, a, t, m);
+    MIRAS__CALL_ROW(, miras__engines, e, tokens(k, a, t, m));
   }
 }
 
@@ -18476,18 +18529,23 @@ static void miras__head_undo(const miras__call *a) {
   const miras__engine *e = &miras__engines[p->engine];
   const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
   miras__any_record own;
-  void *k = e->open(&own, a, 1);
+  void *k;
   size_t part;
+  MIRAS__CALL_ROW(k =, miras__engines, e, open(&own, a, 1));
   for (part = e->undo ? (length + per - 1) / per : 0; part-- > 0;) {
     const size_t t = part * per, m = length - t < per ? length - t : per;
-    e->undo(k, a, t, m, a->tape + part * p->tape_chunk);
+    MIRAS__CALL_ROW(, miras__engines, e, undo(k, a, t, m, a->tape + part * p->tape_chunk));
   }
-  e->first(k, a);
+  MIRAS__CALL_ROW(, miras__engines, e, first(k, a));
+}
+
+MIRAS__INLINE void miras__head_stretch(const miras__call *a, int backward) {
+  if (MIRAS__TRAINS && backward) miras__head_undo(a);
+  else miras__head_tokens(a);
 }
 
 /* Run the stretches of a call, or in reverse their adjoints. */
-static void miras__head_stretches(const miras__call *a, int backward,
-                                  void (*stretch)(const miras__call *a)) {
+static void miras__head_stretches(const miras__call *a, int backward) {
   const miras_memory_desc *d = &a->p->d;
   const size_t length = (size_t)a->io->length, head = a->io->head, every = (size_t)d->reset_every;
   const size_t first = miras__stretch(d, head, a->position, length);
@@ -18515,16 +18573,14 @@ static void miras__head_stretches(const miras__call *a, int backward,
       run.g = &grads;
       run.dy = miras__at(a->dy, t * a->lddy);
     }
-    stretch(&run);
+    miras__head_stretch(&run, backward);
   }
 }
 
 MIRAS__INLINE void miras__head_run(const miras__call *a, int backward) {
-  void (*const stretch)(const miras__call *a) =
-    backward ? MIRAS__BACK(miras__head_undo) : miras__head_tokens;
   MIRAS__WATCH(miras__head_gaps(a, backward, 1));
-  if (a->p->d.reset_every) miras__head_stretches(a, backward, stretch);
-  else stretch(a);
+  if (a->p->d.reset_every) miras__head_stretches(a, backward);
+  else miras__head_stretch(a, backward);
   MIRAS__WATCH(miras__head_gaps(a, backward, 2));
 }
 
@@ -18544,7 +18600,7 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
   miras__call run = *a;
   run.position = miras__since_read(&a->p->d, head, a->position);
   MIRAS__WATCH(miras__head_gaps(&run, 0, 1));
-  miras__engines[a->p->engine].read(&run, q, o);
+  MIRAS__CALL_ROW(, miras__engines, &miras__engines[a->p->engine], read(&run, q, o));
   MIRAS__WATCH(miras__head_gaps(&run, 0, 2));
 }
 
@@ -21870,7 +21926,7 @@ static miras__norming miras__layer_norm(const miras__visit *a, int id, miras__sh
 }
 
 /* y = norm(x), x of the stream; without a gain x itself. */
-static void miras__op_norm(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_norm(const miras__visit *a, const miras__op *o) {
   const miras__sheet x = miras__x_of(a, o, 0), y = miras__y_of(a, o);
   const miras__norming of = miras__layer_norm(a, o->param, x, o->cols);
   if (o->param) a->k->heads_norm_fwd(y.p, y.ld, &of);
@@ -21887,7 +21943,7 @@ static void miras__stream_norm_bwd(const miras__visit *a, const miras__op *o, fl
                         &of);
 }
 
-static void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_norm_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o);
   const int again = miras__makes_again(a, o);
   float *dx = miras__stream_d(a, o->turn + 1u);
@@ -21911,7 +21967,7 @@ static miras__norming miras__rms_of(const miras__visit *a, const miras__op *o) {
 }
 
 /* y = x / rms(x) (.) gain, of each of `heads` heads. */
-static void miras__op_rms(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_rms(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
   miras__sheet y = miras__y_of(a, o);
   size_t h;
@@ -21919,7 +21975,7 @@ static void miras__op_rms(const miras__visit *a, const miras__op *o) {
     a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
-static void miras__op_rms_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_rms_bwd(const miras__visit *a, const miras__op *o) {
   miras__norming of = miras__rms_of(a, o);
   miras__norm_grads g = {NULL, NULL, NULL, 0};
   miras__sheet dx = miras__dx_of(a, o, 0), d = miras__dy_of(a, o);
@@ -21945,14 +22001,14 @@ static miras__norming miras__answers_of(const miras__visit *a, const miras__op *
   return of;
 }
 
-static void miras__op_head_norm(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_head_norm(const miras__visit *a, const miras__op *o) {
   const miras__norming of = miras__answers_of(a, o);
   const miras__sheet y = miras__y_of(a, o);
   a->k->heads_norm_fwd(y.p, y.ld, &of);
 }
 
 /* dx, dgate = ...; y again. */
-static void miras__op_head_norm_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_head_norm_bwd(const miras__visit *a, const miras__op *o) {
   const miras__norming of = miras__answers_of(a, o);
   const miras__sheet y = miras__y_of(a, o), d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
   const miras__sheet dgate = miras__dx_of(a, o, 1);
@@ -21967,13 +22023,13 @@ static void miras__op_head_norm_bwd(const miras__visit *a, const miras__op *o) {
 /* ---- pointwise ---- */
 
 /* y = x (.) f(gate) */
-static void miras__op_gate(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_gate(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0), g = miras__x_of(a, o, 1);
   a->k->gate_rows_fwd(o->function, y.p, y.ld, x.p, x.ld, g.p, g.ld, a->n, o->cols);
 }
 
 /* dx, dgate = ..., in whose places x and the gate lie first; y again where dy was. */
-static void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet x = miras__x_of(a, o, 0), dx = miras__dx_of(a, o, 0);
   const miras__sheet g = miras__x_of(a, o, 1), dg = miras__dx_of(a, o, 1);
   const miras__sheet d = miras__dy_of(a, o);
@@ -21983,13 +22039,13 @@ static void miras__op_gate_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* y = relu(x)^2 */
-static void miras__op_relu2(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_relu2(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
   a->k->feature_rows(MIRAS_FN_RELU2, y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
 
 /* dx, which may have the place of x; y again where dy was. */
-static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
   float *t = miras__own_room(a);
   a->k->feature_rows_bwd(MIRAS_FN_RELU2, t, d.ld, d.p, d.p, d.ld, x.p, x.ld, a->n, o->cols);
@@ -21998,11 +22054,11 @@ static void miras__op_relu2_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* y = x */
-static void miras__op_copy(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_copy(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
   a->k->copy_rows(y.p, y.ld, x.p, x.ld, a->n, o->cols);
 }
-static void miras__op_copy_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_copy_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
   a->k->copy_rows(dx.p, dx.ld, d.p, d.ld, a->n, o->cols);
 }
@@ -22013,31 +22069,31 @@ static void miras__scale_to(const miras__visit *a, const miras__op *o, miras__sh
   a->k->fill_rows(y.p, y.ld, 0, a->n, o->cols);
   a->k->axpy_rows(y.p, y.ld, a->layer->p->scales[o->part], NULL, 0, x.p, x.ld, a->n, o->cols);
 }
-static void miras__op_scale(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_scale(const miras__visit *a, const miras__op *o) {
   miras__scale_to(a, o, miras__y_of(a, o), miras__x_of(a, o, 0));
 }
-static void miras__op_scale_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_scale_bwd(const miras__visit *a, const miras__op *o) {
   miras__scale_to(a, o, miras__dx_of(a, o, 0), miras__dy_of(a, o));
 }
 
 /* y = f(y) where it lies */
-static void miras__op_squash(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_squash(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o);
   a->k->squash_fwd(o->function, y.p, y.ld, a->n, o->cols);
 }
-static void miras__op_squash_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_squash_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o), y = miras__y_of(a, o);
   a->k->squash_bwd(o->function, d.p, d.ld, y.p, y.ld, a->n, o->cols);
 }
 
 /* y = x (.) z */
-static void miras__op_multiply(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_multiply(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0), z = miras__x_of(a, o, 1);
   a->k->mul_rows(y.p, y.ld, x.p, x.ld, z.p, z.ld, a->n, o->cols);
 }
 
 /* dx = dy (.) z, dz = dy (.) x; y again. */
-static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o), x = miras__x_of(a, o, 0), z = miras__x_of(a, o, 1);
   const miras__sheet dx = miras__dx_of(a, o, 0), dz = miras__dx_of(a, o, 1);
   a->k->mul_rows(dx.p, dx.ld, d.p, d.ld, z.p, z.ld, a->n, o->cols);
@@ -22048,7 +22104,7 @@ static void miras__op_multiply_bwd(const miras__visit *a, const miras__op *o) {
 /* ---- products ---- */
 
 /* y = x W + b, and what adapters add */
-static void miras__op_times(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_times(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
   const size_t first = miras__param_of(p, o->param)->column;
@@ -22064,7 +22120,7 @@ static void miras__op_times(const miras__visit *a, const miras__op *o) {
 }
 
 /* dx =+ dy W', db += dy */
-static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
   const size_t first = miras__param_of(p, o->param)->column;
@@ -22081,7 +22137,7 @@ static void miras__op_times_bwd(const miras__visit *a, const miras__op *o) {
 
 /* y = x W for each of the weights of gates, whose matrices are blocks along the diagonal: block e
  * makes as many columns of y of as many of x. */
-static void miras__op_blocks(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_blocks(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
   const size_t each = m->value / m->blocks;
@@ -22096,7 +22152,7 @@ static void miras__op_blocks(const miras__visit *a, const miras__op *o) {
 }
 
 /* dx =+ dy W' */
-static void miras__op_blocks_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_blocks_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
   const size_t each = m->value / m->blocks;
@@ -22112,7 +22168,7 @@ static void miras__op_blocks_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* y = x + u W + b, of the stream, u W + b behind dropout; without a weight u. */
-static void miras__op_branch(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_branch(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
   const size_t ld = p->ld_x;
@@ -22131,7 +22187,7 @@ static void miras__op_branch(const miras__visit *a, const miras__op *o) {
 }
 
 /* du = d W' of d, the stream's gradient, behind dropout, which an array of its own keeps. */
-static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
   const miras__sheet du = miras__dx_of(a, o, 1);
@@ -22153,7 +22209,7 @@ static void miras__op_branch_bwd(const miras__visit *a, const miras__op *o) {
 
 /* y = the normed rows and those of the tokens before less these, side by side; before a text there
  * are zeros. */
-static void miras__op_shift(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_shift(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet h = miras__y_of(a, o), x = miras__x_of(a, o, 0);
   float *d = h.p + p->ld_x;
@@ -22172,7 +22228,7 @@ static void miras__op_shift(const miras__visit *a, const miras__op *o) {
 }
 
 /* dy -> dx, through the norm: a row's gradient comes from its own token and the next. */
-static void miras__op_shift_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_shift_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const size_t next = a->n - (a->first + a->n == a->length);
   const miras__sheet d = miras__dy_of(a, o);
@@ -22183,7 +22239,7 @@ static void miras__op_shift_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* y = h + d (.) mix j */
-static void miras__op_mix(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_mix(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet y = miras__y_of(a, o), h = miras__x_of(a, o, 0);
   a->k->copy_rows(y.p, y.ld, h.p, h.ld, a->n, p->width);
@@ -22193,7 +22249,7 @@ static void miras__op_mix(const miras__visit *a, const miras__op *o) {
 }
 
 /* d of both parts of the shifted rows =+ ..., dmix; y again. */
-static void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const size_t w = p->width, ld = p->ld_x;
   const miras__sheet d = miras__dy_of(a, o), h = miras__x_of(a, o, 0), own = miras__dx_of(a, o, 0);
@@ -22236,7 +22292,7 @@ static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates 
 
 /* y = f(g + offset) of each group of gates, g receiving the sum; on the way back it holds it. Fixed
  * gates have no g from before. */
-static void miras__op_gates(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_gates(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const int back = miras__goes_back(a);
   const float *offset = back ? NULL : miras__weight(a->layer, MIRAS__W_GATES_OFFSET);
@@ -22257,7 +22313,7 @@ static void miras__op_gates(const miras__visit *a, const miras__op *o) {
 }
 
 /* dy becomes dg where it lies. */
-static void miras__op_gates_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_gates_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__sheet g = miras__x_of(a, o, 0);
   float *d = miras__dy_of(a, o).p;
@@ -22330,7 +22386,7 @@ static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
 
 /* y = f(conv(x) + b) by heads; without weights f(x). Where a text goes on, its tails are kept for
  * the adjoint. */
-static void miras__op_conv(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_conv(const miras__visit *a, const miras__op *o) {
   miras__conv of;
   if (MIRAS__TRAINS && !a->back && a->run && !a->first && miras__tails_of(a) != a->run)
     a->k->copy(miras__tails_of(a), a->run, a->layer->p->states);
@@ -22339,7 +22395,7 @@ static void miras__op_conv(const miras__visit *a, const miras__op *o) {
 }
 
 /* dx =+, of the tile's rows, by the gradients of rows behind it too. */
-static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__param *w = miras__param_of(p, o->param);
   const size_t rest = a->length - a->first - a->n;
@@ -22352,7 +22408,7 @@ static void miras__op_conv_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* y by heads = rows of x */
-static void miras__op_read(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_read(const miras__visit *a, const miras__op *o) {
   const miras__sheet x = miras__x_of(a, o, 0);
   const size_t n = o->cols;
   size_t h;
@@ -22361,7 +22417,7 @@ static void miras__op_read(const miras__visit *a, const miras__op *o) {
 }
 
 /* dx =+ those of the heads that read it */
-static void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
   const miras__array *y = &a->layer->p->array[o->out];
   const miras__sheet dx = miras__dx_of(a, o, 0);
   const size_t n = o->cols, group = y->grad_heads / y->heads;
@@ -22376,7 +22432,7 @@ static void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* Rows of y = x by heads */
-static void miras__op_join(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_join(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o);
   const size_t n = o->cols;
   size_t h;
@@ -22385,7 +22441,7 @@ static void miras__op_join(const miras__visit *a, const miras__op *o) {
 }
 
 /* dx += */
-static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
   const miras__sheet d = miras__dy_of(a, o);
   const size_t n = o->cols;
   size_t h;
@@ -22396,7 +22452,7 @@ static void miras__op_join_bwd(const miras__visit *a, const miras__op *o) {
 /* y = the angles of each row's position: cosines, then sines, of the rotary positions of attention
  * (function 1) or of memories. A position's is that of its tile on the grid and that of its place
  * there, added. */
-static void miras__op_angles(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_angles(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__rope *r = o->function ? &p->attending.rope : &p->mixer.rope;
   const size_t half = r->turn / 2;
@@ -22431,16 +22487,16 @@ static void miras__turn_heads(const miras__visit *a, const miras__op *o, int way
     a->k->rotary(rows, n, rows, n, miras__x_of(a, o, 0).p, r->way * way, a->n, 1, n, r->turn);
   }
 }
-static void miras__op_turn(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_turn(const miras__visit *a, const miras__op *o) {
   miras__turn_heads(a, o, 1);
 }
-static void miras__op_turn_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_turn_bwd(const miras__visit *a, const miras__op *o) {
   miras__turn_heads(a, o, -1);
 }
 
 /* y = x turned by its rows' angles, of rows of heads; x may be y. Without angles nothing turns, and
  * what stands in their place is not read. */
-static void miras__op_rotate(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_rotate(const miras__visit *a, const miras__op *o) {
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
   const miras__rope *r = &a->layer->p->attending.rope;
   a->k->rotary(y.p, y.ld, x.p, x.ld, miras__x_of(a, o, o->in[1] > 0).p, r->way, a->n, o->heads,
@@ -22448,7 +22504,7 @@ static void miras__op_rotate(const miras__visit *a, const miras__op *o) {
 }
 
 /* dx =+ */
-static void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
   const miras__rope *r = &a->layer->p->attending.rope;
   const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
   const int add = miras__mode(o, 0) == MIRAS__ADD && dx.p != d.p;
@@ -22463,7 +22519,7 @@ static void miras__op_rotate_bwd(const miras__visit *a, const miras__op *o) {
 static float miras__length_by(const miras__mixer *m, const miras__op *o) {
   return o->function ? m->length : m->length * m->query_scale;
 }
-static void miras__op_length(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_length(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__array *x = &p->array[o->out];
   const float by = miras__length_by(&p->mixer, o);
@@ -22477,7 +22533,7 @@ static void miras__op_length(const miras__visit *a, const miras__op *o) {
     else a->k->scale(rows, p->mixer.query_scale, rows, a->n * each * o->cols);
   }
 }
-static void miras__op_length_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_length_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__array *x = &p->array[o->out];
   const float by = miras__length_by(&p->mixer, o);
@@ -22579,7 +22635,7 @@ static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
 }
 
 /* Keys, and what is erased and put in its place, by qk_map. */
-static void miras__op_keys(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP];
   const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
@@ -22599,7 +22655,7 @@ static void miras__op_keys(const miras__visit *a, const miras__op *o) {
   }
 }
 
-static void miras__op_keys_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_keys_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__sheet dgates = miras__grad(a, m->gated, 0);
   size_t h;
@@ -22729,7 +22785,7 @@ static float *miras__state_of_head(const miras__visit *a, size_t part, int recal
 
 /* y = the answers of head h's memory to its queries, behind the writes of keys and values. What
  * recalls alone has, from a segment's start on, a copy of the memory that writes. */
-static void miras__op_memory(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_memory(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const size_t state = p->mixer.plan.head_state;
   const int starts = o->function && !miras__mod(a->position + (uint64_t)a->first, p->chunk);
@@ -22760,7 +22816,7 @@ static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run)
 
 /* dq, dk, dv, dgates = ..., and the head's sums. Segment by segment, the last one first, the
  * state's gradient goes on in a->dstates; what only recalls gives that and dq alone. */
-static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const size_t n = m->plan.head_dstate, each = miras__padded(n);
   const miras__sheet dy = miras__dy_of(a, o);
@@ -22792,7 +22848,7 @@ static void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* y += D v, of head h's rows; D is a number, or one for each entry. */
-static void miras__op_skip(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_skip(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const float *w = miras__weight(a->layer, o->param);
   const miras__sheet y = miras__y_of(a, o);
@@ -22806,7 +22862,7 @@ static void miras__op_skip(const miras__visit *a, const miras__op *o) {
 }
 
 /* dv += D dy, dD += sum dy . v */
-static void miras__op_skip_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_skip_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
   const float *w = miras__weight(a->layer, o->param);
@@ -22834,7 +22890,7 @@ static void miras__op_skip_bwd(const miras__visit *a, const miras__op *o) {
 
 /* The bonus of RWKV-7: u += a v, a = sum over a head of q (.) k (.) w, with k as erase_fwd makes it
  * of the projected key. */
-static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
+static MIRAS__LISTED void miras__op_bonus(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
   const size_t n = m->heads * m->dk, dk = m->dk, dv = m->dv, rows = p->n;
@@ -22859,7 +22915,7 @@ static void miras__op_bonus(const miras__visit *p, const miras__op *o) {
 
 /* With d the gradient of u and b = d . v per row, of head h's rows by heads:
  *   dv += a d,  dq += b k (.) w,  dk += b q (.) w,  dw += sum b q (.) k */
-static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
+static MIRAS__LISTED void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
   const miras__sheet dy = miras__dy_of(p, o);
@@ -22889,7 +22945,7 @@ static void miras__op_bonus_bwd(const miras__visit *p, const miras__op *o) {
 
 /* Values of the first layer of type rwkv, which others mix in (RWKV-7). What gives copies them;
  * then, with in[1]: o = v_1 - v, which is kept, and v += o (.) m, m of the gates. */
-static void miras__op_values(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_values(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
   const miras__sheet v = miras__y_of(a, o), off = miras__x_of(a, o, 1);
@@ -22904,7 +22960,7 @@ static void miras__op_values(const miras__visit *a, const miras__op *o) {
 }
 
 /* dm = d o,  dv_1 += d m,  dv = d - d m */
-static void miras__op_values_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_values_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__kernels *k = a->k;
   const size_t ldv = miras__pad(m->value), n = m->value, column = m->gate[MIRAS__MIX].first;
@@ -22981,7 +23037,7 @@ static miras__attention miras__attend_of(const miras__visit *a, const miras__op 
   return x;
 }
 
-static void miras__op_attend(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_attend(const miras__visit *a, const miras__op *o) {
   miras__head_io io, more_io;
   size_t h;
   for (h = a->h; h < miras__heads_end(a, a->layer->p->attending.groups); h++) {
@@ -23002,7 +23058,7 @@ static float *miras__persistent_sum(const miras__visit *a, int id, size_t h) {
 }
 
 /* dq, dk, dv = ... */
-static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
   const miras__attending *s = &a->layer->p->attending;
   miras__head_io io, more_io;
   miras__head_grads g, also;
@@ -23033,7 +23089,7 @@ static void miras__op_attend_bwd(const miras__visit *a, const miras__op *o) {
 }
 
 /* A text's tail moves on by the call's rows. */
-static void miras__op_tail(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_tail(const miras__visit *a, const miras__op *o) {
   const miras__tail *x = &a->layer->p->tail[o->part];
   const miras__sheet rows = miras__x_of(a, o, 0);
   const size_t back = x->back, n = a->n;
@@ -23120,7 +23176,7 @@ static size_t miras__weight_of(const miras__mlp *s, size_t e) {
 }
 
 /* o = the mixture's output. */
-static void miras__op_experts(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_experts(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__mlp *s = &p->mlp;
   const miras__sheet route = miras__x_of(a, o, 2);
@@ -23146,7 +23202,7 @@ static void miras__op_experts(const miras__visit *a, const miras__op *o) {
 }
 
 /* dh = ... ab, act (times w) and the gradient of route receive what the weights' gradients need. */
-static void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
+static MIRAS__LISTED void miras__op_experts_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__mlp *s = &p->mlp;
   const size_t ld = p->ld_x, ldr = miras__x_of(a, o, 2).ld, ldf = s->ld, ld2 = 2 * ldf;
@@ -23222,7 +23278,7 @@ typedef struct miras__op_kind {
   unsigned char reads, writes, grads;
 } miras__op_kind;
 
-static const miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
+static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"", NULL, NULL, 0, 0, 0, 0},
   {"norm", miras__op_norm, MIRAS__BACK(miras__op_norm_bwd),
    MIRAS__IS_AGAIN | MIRAS__IS_STREAMS, 2, 0, 0},
@@ -23297,8 +23353,9 @@ static const miras__op *miras__op_of(const miras__program *p, int i, int back) {
 static void miras__go_one(const miras__visit *a, int i, int back) {
   const miras__program *p = a->layer->p;
   const miras__op *o = miras__op_of(p, i, back);
-  if (back && p->list[i] < MIRAS__OPS) miras__ops[o->what].back(a, o);
-  else miras__ops[o->what].run(a, o);
+  const miras__op_kind *kind = &miras__ops[o->what];
+  if (back && p->list[i] < MIRAS__OPS) MIRAS__CALL_ROW(, miras__ops, kind, back(a, o));
+  else MIRAS__CALL_ROW(, miras__ops, kind, run(a, o));
 }
 
 /* A run of operations on the visit's rows. Where the phase goes by heads the visit is of one of its

@@ -500,6 +500,29 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define MIRAS__INLINE static inline
 #define MIRAS__ALWAYS static inline
 
+/* By its number a row is called directly, so that the stack of a grid is known. */
+#undef MIRAS__FIXED
+#undef MIRAS__LISTED
+#undef MIRAS__CALL_ROW
+#undef MIRAS__HOST
+#define MIRAS__FIXED constexpr
+#define MIRAS__LISTED __noinline__
+#define MIRAS__HOST(f) NULL
+#define MIRAS__CASE(k, to, table, call) \
+  case k: if ((k) < MIRAS__COUNT(table)) to table[(k) < MIRAS__COUNT(table) ? (k) : 0].call; break;
+#define MIRAS__CASES(k, to, table, call) \
+  MIRAS__CASE(k, to, table, call) MIRAS__CASE(k + 1, to, table, call) \
+  MIRAS__CASE(k + 2, to, table, call) MIRAS__CASE(k + 3, to, table, call) \
+  MIRAS__CASE(k + 4, to, table, call) MIRAS__CASE(k + 5, to, table, call) \
+  MIRAS__CASE(k + 6, to, table, call) MIRAS__CASE(k + 7, to, table, call)
+#define MIRAS__CALL_ROW(to, table, row, call) do { \
+    static_assert(MIRAS__COUNT(table) <= 32, "a row without a case"); \
+    switch ((row) - (table)) { \
+      MIRAS__CASES(0, to, table, call) MIRAS__CASES(8, to, table, call) \
+      MIRAS__CASES(16, to, table, call) MIRAS__CASES(24, to, table, call) \
+    } \
+  } while (0)
+
 /* ---- types, kernels of a unit ---- */
 
 /* What takes types of the public part alone would be found in both namespaces. */
