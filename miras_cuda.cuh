@@ -47,21 +47,13 @@
 
    THE BUILD
        nvcc -O3 -rdc=true -fmad=false -arch=sm_90 program.cu -o program
-   -rdc=true    translates every device function once. In one piece, nvcc's default, ptxas takes
-                many minutes, and the stack that threads need is not known. nvlink says of each
-                grid that its stack cannot be determined (-Xnvlink -suppress-stack-size-warning)
+   -rdc=true    translates every device function once; in one piece ptxas takes many minutes
    -arch        of the card, sm_80 and later for the fast tier. nvcc's default is older code: right,
                 but translated anew by the driver when the program starts
    -fmad=false  for the host's bits; without it products and sums fuse, which is a little faster
-
-   STACK
-   Engines are called through pointers, so CUDA asks to be told how much stack a thread may take
-   (cudaLimitStackSize, 1 KB unless set). It sets that aside for every thread that the card can
-   hold, some 2048 x MIRAS_CUDA_STACK bytes for each multiprocessor beside what the _size calls
-   say: 3.0 GB of an H100's memory. The limit is of a device and a process. Where it is lower than
-   MIRAS_CUDA_STACK it is raised by the _init calls, and by any later call if something else in the
-   process has lowered it since; not in a capture, where CUDA refuses that, nor for graphs that are
-   replayed: see to it before. */
+   A grid that takes more stack than any before has it set aside by CUDA when it begins, for every
+   thread that the card can hold, beside what the _size calls say: up to 2048 x 6.6 KB for each
+   multiprocessor, 1.8 GB of an H100's memory (tests/cuda_table.txt). */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
 
@@ -94,13 +86,6 @@ extern "C" {
   #define MIRAS_CUDA_BLOCKS 264
 #endif
 
-/* Bytes of stack that a thread may take (STACK, above). No chain of calls takes more than seven
- * eighths of it in the build above (tests/cuda_table.txt). 0: the limit is the caller's business,
- * and it must be as high before the first call: calls change nothing then. */
-#ifndef MIRAS_CUDA_STACK
-  #define MIRAS_CUDA_STACK 12288
-#endif
-
 #ifndef MIRAS_CUDA_NO_REFERENCE
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
@@ -114,8 +99,7 @@ typedef struct miras_cuda_memory {
 size_t miras_cuda_memory_size(const miras_memory *m, char *why, size_t why_size);
 
 /* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
- * parameters and state. Raises the device's limit of stacks to MIRAS_CUDA_STACK where it is lower,
- * before any capture. m may go afterwards; until `stream` has come past this call it must stay as
+ * parameters and state. m may go afterwards; until `stream` has come past this call it must stay as
  * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes;
  * MIRAS_ERR_DESC: as miras_cuda_memory_size says in a sentence; MIRAS_ERR_DEVICE: a call of CUDA
  * failed, and cudaGetLastError says how. An error that was pending before a call of this header
@@ -1262,15 +1246,6 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
   #pragma nv_diagnostic pop
 #endif
 
-/* Give threads their stack, of which something else may have taken some since. */
-static int miras__cuda_stack(void) {
-  size_t stack = 0;
-  return MIRAS_CUDA_STACK == 0 ||
-         (cudaDeviceGetLimit(&stack, cudaLimitStackSize) == cudaSuccess &&
-          (stack >= MIRAS_CUDA_STACK ||
-           cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) == cudaSuccess));
-}
-
 /* The grid's code is on the device behind this. */
 template <class A> static int miras__cuda_load(void (*kernel)(const A)) {
   struct cudaFuncAttributes a;
@@ -1283,7 +1258,7 @@ static int miras__cuda_launch(void (*kernel)(const A), size_t blocks, size_t byt
                               cudaStream_t stream, const A &argument) {
   void *arguments[1] = {(void *)&argument};
   bytes += miras_cuda::MIRAS__ROOM * sizeof(float);
-  return blocks <= INT_MAX && miras__cuda_stack() &&
+  return blocks <= INT_MAX &&
          cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3((unsigned)MIRAS_CUDA_THREADS),
                           arguments, bytes, stream) == cudaSuccess;
 }
@@ -1352,7 +1327,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
   heads = (size_t)m->plan.d.heads;
-  return miras__cuda_stack() && miras__cuda_load(miras_cuda::miras__run_forward) &&
+  return miras__cuda_load(miras_cuda::miras__run_forward) &&
                  miras__cuda_load(miras_cuda::miras__run_read) &&
                  miras__cuda_load(miras_cuda::miras__run_moved) &&
 #ifndef MIRAS_NO_TRAINING
@@ -1547,7 +1522,7 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, vo
   memcpy(g->held, &there, sizeof there);
   moved.m = (miras_cuda::miras_model *)device;
   moved.by = there.by;
-  return miras__cuda_stack() && miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
+  return miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_launch(miras_cuda::miras__run_settle, 1, 0, stream, moved)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;

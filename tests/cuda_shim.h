@@ -579,20 +579,9 @@ enum {
   SHIM_REGISTERS = 64 << 10,
   SHIM_ARGUMENTS = 32764             /* bytes; before CUDA 12.1 4096                              */
 };
-static size_t shim_stack = 1024;     /* bytes that threads may take                               */
 static int shim_dry;                 /* 1: grids begin, and do nothing                            */
 static int shim_refuses;             /* 1: a launch that the card refuses says so to its caller
                                         alone; else the program ends                              */
-typedef enum { cudaLimitStackSize } cudaLimit;
-static cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit) {
-  *value = shim_stack;
-  return cudaSuccess;
-}
-static cudaError_t cudaDeviceSetLimit(cudaLimit, size_t bytes) {
-  if (bytes > SHIM_STACK) return shim_result(cudaErrorInvalidValue);
-  shim_stack = bytes;
-  return cudaSuccess;
-}
 typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin } cudaDeviceAttr;
 typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
 static cudaError_t cudaGetDevice(int *device) {
