@@ -14,13 +14,9 @@
 # one piece, nvcc's default, all that a grid may reach is translated anew for it, and registers are
 # dealt out over the whole of its calls, which takes ptxas over ten minutes and spills much more.
 #
-# Rows: the grids, whose registers are the most that anything reached from them needs, and of the
-# other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
-# chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
-# are taken to reach every function in a table that takes arguments of the same sizes, but that
-# nothing calls itself, engines (functions of a record and a miras__call) are called by heads alone,
-# heads (of a miras__call) by layers and grids, and layers (of a miras__visit) by grids. It has to
-# lie within seven eighths of MIRAS_CUDA_STACK.
+# Rows: the grids, whose registers and stack are those of all that they reach, which nvlink has to
+# know: nothing is called through a pointer. And of the other functions those with 200 registers,
+# 256 spilled bytes, or 1024 bytes of stack of their own and more.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -67,6 +63,7 @@ for arch in $archs; do
   fi
   nvlink -arch="$arch" -v "$folder/$arch/all.cubin" -o "$folder/linked" \
     >"$folder/$arch/link" 2>&1 || { cat "$folder/$arch/link"; exit 1; }
+  ! grep 'cannot be statically determined' "$folder/$arch/link" || exit 1
   # registers of functions: in section .nv.info, records of 12 bytes: 4 47 8 0, a symbol, the count
   readelf -SsW "$folder/$arch/all.cubin" >"$folder/$arch/symbols" 2>/dev/null
   at=$(sed -n 's/.* \.nv\.info  *[^ ]*  *[^ ]* \([^ ]*\) \([^ ]*\) .*/-j 0x\1 -N 0x\2/p' \
@@ -98,34 +95,6 @@ for arch in $archs; do
       sub(/_unit$/, "", name)
       return kind name args
     }
-    function types(s,   t) {   # sizes of the arguments in a list of them
-      t = ""
-      gsub(/\.align [0-9]+ /, "", s)
-      while (match(s, /\.param \.[bfus][0-9]+/)) {
-        t = t substr(s, RSTART + 7, RLENGTH - 7)
-        s = substr(s, RSTART + RLENGTH)
-      }
-      gsub(/[fus]/, "b", t)
-      return t
-    }
-    function deepest(f,   i, d, most) {
-      on[f] = 1
-      for (i = 1; i <= calls[f]; i++)
-        if (!on[callee[f, i]] && (d = deepest(callee[f, i])) > most) most = d
-      on[f] = 0
-      return most + frame[f]
-    }
-    # 1: kernels, and what engines call; 1.5: engines; 2: heads; 3: layers and all others; 4: grids
-    function rank(f) {
-      if (f in grid) return 4
-      if (f ~ /miras__visitE/) return 3
-      if (f ~ /EPvPKNS1_11miras__callE/) return 1.5
-      if (f ~ /EPKNS1_11miras__callE/) return 2
-      if (f ~ /_unit|miras__(by_|of_)?block|_kernelsE/) return 1
-      return f ~ /EPKNS1_[0-9]+miras__(link|net|plan)E/ ? 1 : 3
-    }
-    function runs(f) { return f in grid || f ~ /miras__head_/ }   # heads, or what they are part of
-    function call(f, g) { if (!((f, g) in has)) { has[f, g] = 1; callee[f, ++calls[f]] = g } }
 
     FILENAME ~ /log$/ {   # frames and spills, of ptxas
       if (match($0, /Compiling entry function .[A-Za-z0-9_$]+/))
@@ -140,74 +109,32 @@ for arch in $archs; do
     }
     FILENAME ~ /symbols$/ { if ($4 == "FUNC") symbol[$1 + 0] = $NF; next }
     FILENAME ~ /info$/ { if ($1 == 47 * 256 + 4) registers[symbol[$3 + $4 * 65536]] = $5; next }
-    FILENAME ~ /link$/ {  # what the whole of a grid takes
-      if (/Function properties for/) { f = $NF; gsub(/[^A-Za-z0-9_$]/, "", f) }
-      if (/used [0-9]+ registers/) {
-        match($0, /used [0-9]+/)
-        registers[f] = substr($0, RSTART + 5, RLENGTH - 5) + 0
-        match($0, /[0-9]+ bytes smem/)
-        shared[f] = RLENGTH > 0 ? substr($0, RSTART) + 0 : 0
-      }
-      next
+    # link: what the whole of a grid takes
+    /Function properties for/ { f = $NF; gsub(/[^A-Za-z0-9_$]/, "", f) }
+    /used [0-9]+ registers/ {
+      match($0, /used [0-9]+/)
+      registers[f] = substr($0, RSTART + 5, RLENGTH - 5) + 0
+      match($0, /[0-9]+ stack/)
+      frame[f] = substr($0, RSTART) + 0
+      match($0, /[0-9]+ bytes smem/)
+      shared[f] = RLENGTH > 0 ? substr($0, RSTART) + 0 : 0
     }
-    # ptx: who calls whom
-    /^\.global/ && / = \{/ {
-      s = substr($0, index($0, "{"))
-      while (match(s, /_Z[A-Za-z0-9_$]+/)) {
-        taken[substr(s, RSTART, RLENGTH)] = 1
-        s = substr(s, RSTART + RLENGTH)
-      }
-      next
-    }
-    /^(\.visible |\.weak )?\.(func|entry)/ { head = ""; heading = 1 }
-    heading {
-      head = head $0
-      if (/^\{/ || /;[ \t]*$/) {
-        heading = 0
-        if (/^\{/ && match(head, /(_Z|__)[A-Za-z0-9_$]+/)) {
-          f = substr(head, RSTART, RLENGTH)
-          sizes[f] = (substr(head, 1, RSTART) ~ /\.param/) types(substr(head, RSTART + RLENGTH))
-          all[++functions] = f
-        }
-      }
-      next
-    }
-    / : \.callprototype / {
-      match($0, /callprototype (\([^)]*\))? *_/)
-      head = substr($0, RSTART + RLENGTH)
-      open[f, ++opens[f]] = (substr($0, RSTART, RLENGTH) ~ /param/) types(head)
-      next
-    }
-    /^[ \t]*(_Z|__)[A-Za-z0-9_$]+,?[ \t]*$/ { g = $1; sub(/,$/, "", g); call(f, g) }
-    /^[ \t]*mov\.u64.*, _Z/ { g = $NF; sub(/;$/, "", g); taken[g] = 1 }
     END {
-      for (i = 1; i <= functions; i++) {
-        f = all[i]
-        for (j = 1; j <= opens[f]; j++)
-          for (k = 1; k <= functions; k++) {
-            g = all[k]
-            if (taken[g] && sizes[g] == open[f, j] &&
-                (rank(g) == 1.5 ? runs(f) : rank(f) > rank(g) - (rank(g) < 2)))
-              call(f, g)
-          }
-      }
       for (i = 1; i <= count; i++) {
         f = names[i]
         if (!(f in grid) && registers[f] < 200 && stores[f] < 256 && frame[f] < 1024) continue
-        printf "%-8s%-28s%9s%7d%8d%7d", arch, house(f), registers[f] ? registers[f] : "-",
-          frame[f], stores[f], loads[f]
-        if (f in grid) printf "%8d%7d\n", shared[f], deepest(f)
-        else printf "%8s%7s\n", "-", "-"
+        printf "%d %-8s%-28s%9s%7d%8d%7d%8s\n", f in grid, arch, house(f),
+          registers[f] ? registers[f] : "-", frame[f], stores[f], loads[f],
+          f in grid ? shared[f] + 0 : "-"
       }
-    }' "$folder/$arch/log" "$folder/$arch/symbols" "$folder/$arch/info" "$folder/$arch/link" \
-    "$folder/sm_80/all.ptx" |
-    sort -k1,1 -k8,8nr -k3,3nr -k2,2 >"$folder/$arch/rows"
+    }' "$folder/$arch/log" "$folder/$arch/symbols" "$folder/$arch/info" "$folder/$arch/link" |
+    sort -k1,1nr -k4,4nr -k5,5nr -k3,3 | cut -c3- >"$folder/$arch/rows"
   [ -s "$folder/$arch/rows" ] || { echo "$arch: no figures of the compiler's"; exit 1; }
 done
 
 new() {
   echo "# what device code takes, by nvcc $version; tests/cuda_table.sh says what the columns are"
-  printf '%-8s%-28s%9s%7s%8s%7s%8s%7s\n' gpu function registers stack stores loads shared chain
+  printf '%-8s%-28s%9s%7s%8s%7s%8s\n' gpu function registers stack stores loads shared
   for arch in $archs; do cat "$folder/$arch/rows"; done
 }
 new >"$folder/new"
@@ -216,16 +143,8 @@ case $mode in
   whole) cat "$folder/new"; exit ;;
 esac
 
-most=$(sed -n 's/^ *#define MIRAS_CUDA_STACK //p' miras_cuda.cuh)
-awk -v most="$most" '
-  NR > 2 && $8 != "-" && $8 > most * 7 / 8 {
-    printf "%s %s: calls add up to %d bytes of stack, more than 7/8 of MIRAS_CUDA_STACK, %d\n",
-      $1, $2, $8, most
-    bad = 1
-  }
-  END { exit bad }' "$folder/new" || exit 1
 awk -v archs="$archs" '
-  BEGIN { split("- - registers stack stores loads shared chain", what) }
+  BEGIN { split("- - registers stack stores loads shared", what) }
   FNR <= 2 { next }
   NR == FNR { for (i = 3; i <= NF; i++) was[$1, $2, i] = $i; row[$1, $2] = 1; next }
   !(($1, $2) in row) { printf "%s %s: is not in the table\n", $1, $2; more = 1; next }
