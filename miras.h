@@ -162,7 +162,8 @@
        S_t = theta S_(t-1) - eta g            (without momentum: S_t = -eta g)
        A_t = alpha A_(t-1) + S_t
        W_t = link(A_t)
-       y   = M(W_t; q)                        a token reads after it has written
+       y   = M(W_t; q)                        a token reads after it has written, or, with
+                                              MIRAS_ORDER_READ_FIRST, M(W_(t-1); q)
 
    decay_target = MIRAS_DECAY_TARGET_INITIAL decays what was written and not the initial memory A_0:
 
@@ -264,6 +265,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_MAMBA_MEMORY,        /* a decay for each entry of the state       Gu and Dao 2023 */
   MIRAS_PRESET_MAMBA2_MEMORY,       /* decay and step from one gate              Dao and Gu 2024 */
   MIRAS_PRESET_HGRN2_MEMORY,        /* the key is what the decay forgets                Qin 2024 */
+  MIRAS_PRESET_RWKV6_MEMORY,        /* decay per key channel, read before it writes    Peng 2024 */
   MIRAS_PRESET_LRU_MEMORY,          /* complex, a fixed decay for each entry        Orvieto 2023 */
   MIRAS_PRESET_S5_MEMORY,           /* the same by a step that is learned             Smith 2023 */
   MIRAS_PRESET_RG_LRU,              /* a decay for each entry, writes of what it forgets De 2024 */
@@ -314,7 +316,9 @@ typedef enum miras_preset {
                                        keys of its own                                           */
   MIRAS_PRESET_QWEN3_5,             /* three of Gated DeltaNet, then one of attention with an
                                        output gate                                               */
-  MIRAS_PRESET_RWKV7,               /* time mixing, then channel mixing: two layers each         */
+  MIRAS_PRESET_RWKV6,               /* time mixing, then channel mixing: two layers each;
+                                       published with mlp.hidden 7/2 of the width                */
+  MIRAS_PRESET_RWKV7,               /* likewise                                                  */
   MIRAS_PRESET_TTT_LINEAR,          /* TTT's layers as published ...                             */
   MIRAS_PRESET_TTT_MLP,
   MIRAS_PRESET_TTT_LINEAR_MAMBA,    /* ... and those of its other backbone, where each has a
@@ -462,10 +466,12 @@ typedef enum miras_function {
   MIRAS_FN_COUNT
 } miras_function;
 
-/* Is the error measured before or after the state has decayed? Matters with decay and L2 only.   */
+/* Is the error measured before or after the state has decayed? Matters with decay and L2 only. With
+ * the dot product a token may read before either. */
 typedef enum miras_order {
   MIRAS_ORDER_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                      */
   MIRAS_ORDER_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; memories that run exactly */
+  MIRAS_ORDER_READ_FIRST,        /* y_t = M(W_(t-1); q_t): matrix, dot product        (RWKV-6)   */
   MIRAS_ORDER_COUNT
 } miras_order;
 
@@ -876,6 +882,7 @@ typedef enum miras_decay_form {
                               where the b of a layer follow from those before: here it has its own*/
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
   MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba)        */
+  MIRAS_DECAY_FORM_EXP,     /* exp(-exp(g))                                     (RWKV-6)         */
   MIRAS_DECAY_FORM_COUNT
 } miras_decay_form;
 
@@ -900,7 +907,8 @@ typedef enum miras_layer_type {
                               not got                                                            */
   MIRAS_LAYER_CONV,        /* a causal convolution of each channel of the normed input, with a bias:
                               what TTT's blocks begin with on Mamba's backbone                   */
-  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @77)                  */
+  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published or, with MIRAS_QK_MAP_NONE, of
+                              RWKV-6 (room @77)                                                  */
   MIRAS_LAYER_MAC,         /* attention within segments of `window` tokens, a memory as its context
                               (Titans): it sees what the memory of the segments before recalls,
                               learns from what attention says, and is then read by that as its gate,
@@ -989,7 +997,7 @@ typedef struct miras_mixer_desc {
   int out_gate_first;      /* 1: answers are multiplied first and normed then (Mamba-2)          */
   int out_gate_rank;       /* type memory: 0: W_g of the output gate is one matrix; else the gate is
                               of g = h W W' + a learned offset, and this their rank (KDA). Type
-                              rwkv: as the ranks of miras_rwkv_desc, c = 5                       */
+                              rwkv, of MIRAS_QK_MAP_ERASE: as those of miras_rwkv_desc, c = 5    */
   int d_skip;              /* type memory: 1 adds the token's value to what memories say, times a
                               learned number per head (D of Mamba-2), 2 times one per entry (that
                               of Mamba)                                                          */
@@ -1032,9 +1040,11 @@ typedef struct miras_attention_desc {
 typedef struct miras_rwkv_desc {
   int decay_rank;          /* behind the decay gate, c = 2.5                                     */
   int rate_rank;           /* behind rate of MIRAS_QK_MAP_ERASE, c = 2.5                         */
-  int value_rank;          /* 0: values are the layer's own; else the rank behind a learned gate per
-                              channel that mixes in those of the model's first layer of type rwkv,
-                              which itself has none                                              */
+  int value_rank;          /* of MIRAS_QK_MAP_ERASE: 0: values are the layer's own; else the rank
+                              behind a learned gate per channel that mixes in those of the model's
+                              first such layer, which itself has none                            */
+  int mix_rank;            /* of MIRAS_QK_MAP_NONE: behind the five mixes with the token before that
+                              the token itself says; 0 -> 32                                     */
 } miras_rwkv_desc;
 
 /* The convolution of type conv. */
@@ -1052,7 +1062,8 @@ typedef struct miras_mlp_desc {
   int hidden;              /* its width, 1..2^20; 0 -> 8/3 width, rounded up to a multiple of 8, or
                               with RELU2 4 width; with none it must be 0                         */
   int token_shift;         /* of layers of type MLP, 1: it reads h + (h of the token before - h) (.)
-                              a learned mix per channel (RWKV's channel mixing)                  */
+                              a learned mix per channel (RWKV's channel mixing). 2: what it adds
+                              is times sigmoid of a product with a second such mix (RWKV-6)      */
   int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
                               experts (EXPERTS in room @05); needs SILU, token_shift 0           */
   int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
@@ -2201,7 +2212,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        x       = x + (norm(y) * sigmoid(norm(z))) W_o, and the MLP
 
    A layer of type rwkv is RWKV-7's as published (room @77 has its formulas): its memory with token
-   shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
+   shifts, gates of low rank, values of the first such layer mixed in, and a bonus; or RWKV-6's,
+   whose shifts depend on the token.
 
    ROWS. What a model reads and says need not be words. Its rows bring tokens, categories and
    vectors, as miras_model_desc.inputs says, and are answered as outputs says, each with its loss:
@@ -2626,7 +2638,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        out = branch act mine.down              out = x + act W                 # a remark
      Words are apart by blanks or commas, lines by their ends or semicolons. These read rows a, b:
        norm x [GAIN], shift x GAIN  the stream normed, or as it is; with the token before, for
-       mix a N                      a + (before - a) (.) mix N, N from 0 on
+       mix a N [b]                  a + (before - a) (.) (mix N [+ b]), N from 0 on
        times a WEIGHT N [bias B] .. products; conv a [WEIGHT TAPS [bias B]] FUNCTION: silu,
                                     none, relu or elu of a causal convolution, or of a
        rms a HEADS [GAIN]           norms of so many parts of a; head_norm a [b FUNCTION]: of what
@@ -2642,7 +2654,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
                                     length q, both of keys too, and keys, where fields ask for them
        gates = gates a              of numbers before their functions, which g = blocks a makes of
-                                    values with mixer.gate_blocks
+                                    values with mixer.gate_blocks; of type rwkv blocks makes b of
+                                    five mixes of numbers of low rank (rwkv.mix_rank)
        y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of mac
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
@@ -3578,7 +3591,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
            "gradient-descent momentum implicit least-squares recursive-least-squares "
            "normalized muon"),
-  MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
+  MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first read-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(memory.value_dim, 2, 1, 4096, MIRAS__LIKE_KEY, ""),
@@ -3640,7 +3653,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
            "l2 rms none complement erase l1 erase-gate feedback ones"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
-           "sigmoid root rate bounded floor steep time"),
+           "sigmoid root rate bounded floor steep time exp"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
@@ -3683,11 +3696,11 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.d_skip, 6, 0, 2, 0, MIRAS__MEMORY_TYPES),
   MIRAS__N(mixer.projection_bias, 6, 0, 1, 0, MIRAS__MEMORY_TYPES),
   MIRAS__P(mlp.act, 6, MIRAS_FN_SILU, "mlp.none 0", "silu relu2 gelu"),
-  MIRAS__N(mlp.token_shift, 6, 0, 1, 0, "type mlp"),
+  MIRAS__N(mlp.token_shift, 6, 0, 2, 0, "type mlp"),
   MIRAS__N(rwkv.decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
-  MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, ""),
+  MIRAS__N(rwkv.rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "mixer.qk_map erase"),
   MIRAS__N(mixer.out_gate_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, MIRAS__MEMORY_TYPES " rwkv"),
-  MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, ""),
+  MIRAS__N(rwkv.value_rank, 6, 0, 4096, 0, "mixer.qk_map erase"),
   {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_LAYER, 0,
    "rms layer", ""},
   MIRAS__M(embed_norm, 6, 0, 1, 0, ""),
@@ -3775,6 +3788,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.bias, 11, 0, 1, 0, "mlp.none 0, mlp.experts 0"),
   {MIRAS__AT("logit_cap", d.logit_cap), MIRAS__REAL, 11, MIRAS__SHAPE, 1e-3f, 1e6f, 0, NULL, ""},
   MIRAS__N(mixer.erase_first, 11, 0, 1, 0, "type not rwkv"),
+  MIRAS__N(rwkv.mix_rank, 11, 1, 4096, 32, "mixer.qk_map none"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8 q4", ""},
@@ -3869,6 +3883,9 @@ static const miras__rule miras__rules[] = {
    "its steps are of pairs of several tokens"},
 #endif
   {"order", "retention l2", NULL},
+  {"order read-first",
+   "bias dot, inner_steps 1, normalize 0, value_decay_gate constant",
+   "a token reads what was there before its pair"},
   MIRAS__FROZEN_RULE("token_rates", "algorithm gradient-descent, retention all l2", NULL)
   MIRAS__FROZEN_RULE("token_rates, retention l2", "decay_target initial", NULL)
   {"diagonal", "decay_target zero", "what it erases cannot be led back"},
@@ -3976,8 +3993,9 @@ static const miras__rule miras__rules[] = {
   {MIRAS__MEMORY_TYPES ", mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.act silu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
-  {"type rwkv",
-   "separate_erase 1, mixer.qk_map erase, decay_gate channel, learning_rate_gate constant", NULL}
+  {"type rwkv", "mixer.qk_map erase none, decay_gate channel, learning_rate_gate constant", NULL},
+  {"type rwkv, mixer.qk_map none", "order read-first, mixer.out_gate_rank 0",
+   "its memory reads before it writes, and its gate is one matrix"}
 #endif
 };
 
@@ -4432,7 +4450,10 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       x = 32 * floor((f->at == offsetof(miras__case, l.mixer.out_gate_rank) ? 5 : 2.5) *
                        sqrt((double)c->d.width) / 32 + 0.5);
       if (x < 32) x = 32;
-      if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
+      if (c->l.type != MIRAS_LAYER_RWKV ||
+          (f->at == offsetof(miras__case, l.mixer.out_gate_rank) &&
+           c->l.mixer.qk_map != MIRAS_QK_MAP_ERASE))
+        x = 0;
       break;
     case MIRAS__LIKE_SCALING:
       x = f->at == offsetof(miras__case, l.attention.rope_scaling.attention_factor)
@@ -5452,7 +5473,7 @@ enum {
   MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
   MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
   MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
-  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME
+  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME, MIRAS__GATE_EXP = MIRAS_DECAY_FORM_EXP
 };
 
 /* Forms of biases on a norm (room @26). */
@@ -11405,6 +11426,7 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
  *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used
  *   FLOOR      y = b + (1 - b) s               dy/dg = (1 - b) s (1 - s)         b = sigmoid(c)
  *                                              dy/dc = b (1 - b) (1 - s)
+ *   EXP        y = exp(-exp(g))                dy/dg = -y exp(g)                 c is not used
  * and without the factor, z = sigmoid(exp(c) g)
  *   STEEP      y = exp(-cap z)                 dy/dg = -y cap z (1 - z) exp(c)
  *                                              dy/dc = that times g */
@@ -11425,10 +11447,10 @@ static inline miras__gate_form miras__gate_form_of(int form, vf c) {
 }
 
 static inline int miras__gate_bends(int form) {
-  return form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
+  return form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP || form == MIRAS__GATE_EXP;
 }
 
-/* FLOOR and STEEP: y, and its slopes by g and c where they are wanted. */
+/* FLOOR, STEEP and EXP: y, and its slopes by g and c where they are wanted. */
 static inline vf miras__gate_bent(int form, float cap, vf g, vf c, vf *by_g, vf *by_c) {
   const vf one = V_SET1(1.0f), top = V_SET1(cap);
   vf a, z, y, d;
@@ -11437,6 +11459,12 @@ static inline vf miras__gate_bent(int form, float cap, vf g, vf c, vf *by_g, vf 
     if (by_g) *by_g = V_MUL(V_MUL(top, d), V_MUL(z, V_SUB(one, z)));
     if (by_c) *by_c = V_MUL(V_MUL(top, d), V_MUL(a, V_SUB(one, z)));
     return V_MUL(top, V_FMA(d, z, a));
+  }
+  if (form == MIRAS__GATE_EXP) {       /* far before exp(g) is infinite y is 0 */
+    a = miras__v_exp(V_MIN(V_SET1(80.0f), g)), y = V_MUL(top, miras__v_exp(V_NEG(a)));
+    if (by_g) *by_g = V_NEG(V_MUL(y, a));
+    if (by_c) *by_c = V_ZERO();
+    return y;
   }
   a = miras__v_exp(c), z = miras__v_sigmoid(V_MUL(a, g)), d = V_MUL(V_MUL(top, a), z);
   y = miras__v_exp(V_NEG(V_MUL(top, z)));
@@ -11474,7 +11502,8 @@ static void miras__gates_fwd(const miras__gating *how, float *y, float *g, size_
 static void miras__gates_bwd(const miras__gating *how, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
   const int root = how->form == MIRAS__GATE_ROOT, bends = miras__gate_bends(how->form);
-  const int rate = bends || how->form == MIRAS__GATE_RATE, held = how->low < how->high;
+  const int rate = how->form == MIRAS__GATE_RATE || (bends && how->form != MIRAS__GATE_EXP);
+  const int held = how->low < how->high;
   size_t t;
   V_FOR(n) {
     const miras__gate_form f = miras__gate_form_of(how->form, V_AT(c));
@@ -13381,6 +13410,8 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i       (plan.delta)
  *   separate erase   u_i = eta_i v_i,  t_i = R_i' a_i             (plan.delta, plan.streams 2)
  *   normalize        z_i = alpha_i z_(i-1) + eta_i x_i is one more column; y_i /= z_i . q_i
+ *   read first       y_i = S_(i-1)' q_i: queries read as keys do at error first, of which the dot
+ *                    product has none
  * beta is 1 except with a value gate. eta may be one number per entry of the value. (x, u) and
  * (b, t) are streams of pairs that all functions here treat alike; row i reads at z_i, x_i or a_i,
  * and solves for the last stream's u or t. How many rows are worked on together is only a schedule:
@@ -13390,6 +13421,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  *   A_ij = E_ij z_i . x_j  (j < i)           P_ij = L_ij q_i . x_j  (j <= i)
  *   R_i' z_i = ce_i z_i S_0 + sum_(j<i) A_ij u_j [+ Ab_ij t_j]     by substitution, row after row
  *   y_i      = c_i q_i S_0 + sum_(j<=i) P_ij u_j [+ Pb_ij t_j]
+ *            = c_(i-1) q_i S_0 + sum_(j<i) L_(i-1)j (q_i . x_j) u_j       read first
  * With a scalar alpha, c and L are numbers by recursion; with one per feature, room @28 carries the
  * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j in the same way.
  *
@@ -13461,6 +13493,11 @@ typedef struct miras__block {
 } miras__block;
 
 MIRAS__FITS(miras__block_fits, sizeof(miras__block) <= MIRAS__RECORD * sizeof(void *));
+
+/* Do queries read before their tokens decay and write? */
+static int miras__exact_ahead(const miras__plan *p) {
+  return p->d.order == MIRAS_ORDER_READ_FIRST;
+}
 
 /* Lay an open block of `rows` rows out, in a state or in scratch, without gaps. Returns the floats
  * that it takes. */
@@ -13591,7 +13628,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
     p->tape_blocks--;
   p->tape_tokens = p->tape_blocks * (int)grid;
   p->fused = chunk == 1 && inner_steps == 1 && p->streams == 1 && !d->diagonal && !d->normalize &&
-             !p->value_keep;
+             !p->value_keep && !miras__exact_ahead(p);
   p->tape_errors = p->fused && p->delta ? (size_t)d->value_dim : 0;
   p->tape_chunk += (size_t)p->tape_tokens * p->tape_errors;
   p->split = p->weights;
@@ -13662,9 +13699,10 @@ static void miras__exact_scores(miras__block *k, size_t s) {
   } else if (!k->m) {                        /* a look at the block as it is */
     K->dot_rows(0, k->score[s], 1, k->z, 0, live, n, k->r0, n);
   } else {
+    const int ahead = miras__exact_ahead(k->p);
     miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, live);
-    c.q = q->count ? k->z + q->row * n : NULL;
-    c.z = e->count ? k->z : NULL;
+    c.q = q->count && !ahead ? k->z + q->row * n : NULL;
+    c.z = e->count || (q->count && ahead) ? k->z : NULL;
     c.p = k->score[s] + q->row * N;
     c.a = k->score[s];
     K->channel_rows(K, &c, NULL, 0, k->r0, k->m);
@@ -13678,12 +13716,13 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
   const size_t n = k->p->features, N = k->ld, m = k->m;
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
   if (k->p->per_feature) {
+    const int ahead = miras__exact_ahead(k->p);
     miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
     miras__channel_grads b;
     b.x = k->dx[s], b.eta = NULL, b.alpha = k->d.alpha, b.q = k->dz + q->row * n, b.z = k->dz;
     b.live = k->live ? k->dlast[s] : NULL;
-    c.q = k->z + q->row * n;
-    c.z = e->count ? k->z : NULL;
+    c.q = ahead ? NULL : k->z + q->row * n;
+    c.z = e->count || ahead ? k->z : NULL;
     c.p = k->dscore[s] + q->row * N;
     c.a = k->dscore[s];
     K->channel_bwd(&c, &b, m, k->history);
@@ -13777,8 +13816,9 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   e->seen = r0;
   q->row = e->count;
   q->count = reads;
-  q->left = q->step = m ? (size_t)k->p->d.inner_steps : 0;
-  q->seen = r0 + q->step;
+  q->step = m ? (size_t)k->p->d.inner_steps : 0;
+  q->left = miras__exact_ahead(k->p) ? 0 : q->step;
+  q->seen = r0 + q->left;
   k->r.q = k->z + q->row * k->p->features;
   k->stack = e->count + reads;
   k->asked = k->answers ? k->stack : k->errors ? 0 : e->count;
@@ -13832,6 +13872,7 @@ static void miras__exact_intra(miras__block *k) {
   const miras__kernels *K = k->K;
   const size_t dv = (size_t)k->p->d.value_dim, N = k->ld;
   const miras__readers *q = &k->by[1];
+  const size_t none = !q->seen;                  /* the first row sees none of the block          */
   float *read = k->read + q->row * dv;
   size_t i, s;
   if (k->p->value_keep && k->m) {
@@ -13840,11 +13881,12 @@ static void miras__exact_intra(miras__block *k) {
     K->channel_rows(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
-  for (s = 0; s < k->p->streams && q->count && k->answers; s++) {
+  for (s = 0; s < k->p->streams && q->count > none && k->answers; s++) {
     const float *score = k->score[s] + q->row * N, *u = k->open.u[s];
     if (q->step <= 1)
-      K->gemm(miras__causal(MIRAS__ADD, q->seen), read, dv, miras__mat(score, N),
-              miras__mat(u, dv), q->count, dv, k->r0 + k->m, k->pack);
+      K->gemm(miras__causal(MIRAS__ADD, q->seen + none), read + none * dv, dv,
+              miras__mat(score + none * N, N), miras__mat(u, dv), q->count - none, dv,
+              k->r0 + k->m, k->pack);
     else
       for (i = 0; i < q->count; i++)
         K->gemm(MIRAS__ADD, read + i * dv, dv, miras__mat(score + i * N, N), miras__mat(u, dv), 1,
@@ -19175,6 +19217,11 @@ static const miras__row miras__table[] = {
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT))
    {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
+  {"rwkv6-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__W(order, MIRAS_ORDER_READ_FIRST)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_EXP), MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_NONE))
+   {MIRAS__UNIT, MIRAS__INIT, MIRAS__R(decay_rate, 0.03125f)}},
   {"lru-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__ENTRIES, MIRAS__W(write_scale, MIRAS_WRITE_SCALE_ROOT),
@@ -19462,6 +19509,7 @@ static const struct {
                                                     MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
   {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1,
                                                     MIRAS_ROPE_SHARE_QUARTER, MIRAS__AS_ROW)},
+  {"rwkv6", MIRAS_PRESET_RWKV6_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW)},
   {"rwkv7", MIRAS_PRESET_RWKV7_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW)},
   {"ttt-linear",
    MIRAS_PRESET_TTT_LINEAR_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT)},
@@ -19562,11 +19610,12 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
     d->layer[0].attention.persistent = MIRAS__PERSISTENT;
   }
   if (d->layer[0].type == MIRAS_LAYER_RWKV) {
+    const int erases = d->layer[0].memory.separate_erase;
     d->norm = MIRAS_NORM_LAYER;
     d->embed_norm = d->untied = 1;
-    d->layer[0].rwkv.value_rank = 32;
+    d->layer[0].rwkv.value_rank = erases ? 32 : 0;
     d->layer[3].mlp.act = MIRAS_FN_RELU2;
-    d->layer[3].mlp.token_shift = 1;
+    d->layer[3].mlp.token_shift = erases ? 1 : 2;
   }
   d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__wholes[i].gates;
   d->layer[2].attention.rope.share = (miras_rope_share)miras__wholes[i].rope_share;
@@ -20748,6 +20797,8 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_NORM1, "norm1.gain", MIRAS__BY_TILE, 0, 10, 1)                                        \
   X(MIRAS__W_NORM1_BIAS, "norm1.bias", MIRAS__BY_TILE, 0, 0, 1)                                    \
   X(MIRAS__W_SHIFT, "shift.mix", MIRAS__BY_TILE, 0, 5, 1)                                          \
+  X(MIRAS__W_SHIFT_DOWN, "shift.down", MIRAS__BY_TIMES, 39, 10, 1)                                 \
+  X(MIRAS__W_SHIFT_UP, "shift.up", MIRAS__BY_TIMES, 40, 1, 1)                                      \
   X(MIRAS__W_Q, "q.weight", MIRAS__BY_TIMES, 1, 10, 1)                                             \
   X(MIRAS__W_K, "k.weight", MIRAS__BY_TIMES, 2, 10, 1)                                             \
   X(MIRAS__W_V, "v.weight", MIRAS__BY_TIMES, 3, 10, 1)                                             \
@@ -20824,6 +20875,7 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_MLP_GATE, "mlp.gate", MIRAS__BY_TIMES, 12, 10, 1)                                     \
   X(MIRAS__W_MLP_UP, "mlp.up", MIRAS__BY_TIMES, 13, 10, 1)                                         \
   X(MIRAS__W_MLP_DOWN, "mlp.down", MIRAS__BY_TIMES, 14, 0, 1)                                      \
+  X(MIRAS__W_RECEPTANCE, "mlp.receptance", MIRAS__BY_TIMES, 41, 10, 1)                             \
   X(MIRAS__W_BIAS_MLP_GATE, "mlp.gate_bias", MIRAS__BY_TILE, 0, 0, 1)                              \
   X(MIRAS__W_BIAS_MLP_UP, "mlp.up_bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
   X(MIRAS__W_BIAS_MLP_DOWN, "mlp.down_bias", MIRAS__BY_TILE, 0, 0, 1)
@@ -21327,10 +21379,11 @@ static float *miras__head_sum(const miras__visit *a, int id, size_t h, size_t he
 #endif
 
 enum { MIRAS__SPLIT = 1 << 16 };   /* weights of a product that is worth other workers' while     */
+enum { MIRAS__MOVES = 5 };         /* mixes that a token says (RWKV-6)                            */
 
-/* Is a parameter blocks along the diagonal of a gate's matrix? */
+/* Is a parameter blocks along the diagonal of a matrix, of a gate or of mixes? */
 static int miras__is_blocks(int id) {
-  return id == MIRAS__W_KEEP_BLOCKS || id == MIRAS__W_STEP_BLOCKS;
+  return id == MIRAS__W_KEEP_BLOCKS || id == MIRAS__W_STEP_BLOCKS || id == MIRAS__W_SHIFT_UP;
 }
 
 /* Has every expert some rows of a parameter? */
@@ -21342,6 +21395,7 @@ static int miras__of_experts(const miras__program *p, const miras__param *w) {
 /* The matrices, one below the other, that a parameter is: experts', blocks along a diagonal, or 1;
  * and the rows of each. */
 static size_t miras__matrices_of(const miras__program *p, const miras__param *w) {
+  if (w == p->param + MIRAS__W_SHIFT_UP) return MIRAS__MOVES;
   if (p->mixer.blocks && miras__is_blocks((int)(w - p->param))) return p->mixer.blocks;
   return miras__of_experts(p, w) ? p->mlp.experts : 1;
 }
@@ -22135,34 +22189,41 @@ static MIRAS__LISTED void miras__op_times_bwd(const miras__visit *a, const miras
   miras__adapters_bwd(a, o, 1, dx, d.p, d.ld);
 }
 
-/* y = x W for each of the weights of gates, whose matrices are blocks along the diagonal: block e
- * makes as many columns of y of as many of x. */
+/* The weights of gates or (function 1) of mixes whose matrices are blocks along the diagonal. */
+static int miras__blocks_from(const miras__op *o) {
+  return o->function ? MIRAS__W_SHIFT_UP : MIRAS__W_KEEP_BLOCKS;
+}
+static int miras__blocks_to(const miras__op *o) {
+  return o->function ? MIRAS__W_SHIFT_UP : MIRAS__W_STEP_BLOCKS;
+}
+
+/* y = x W for each of them: block e makes its columns of y of its columns of x. */
 static MIRAS__LISTED void miras__op_blocks(const miras__visit *a, const miras__op *o) {
-  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__program *p = a->layer->p;
   const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
-  const size_t each = m->value / m->blocks;
-  size_t e;
   int id;
-  for (id = MIRAS__W_KEEP_BLOCKS; id <= MIRAS__W_STEP_BLOCKS; id++) {
-    const miras__param *w = miras__param_of(a->layer->p, id);
-    for (e = 0; w->rows && e < m->blocks; e++)
-      miras__times_of(a, id, e, MIRAS__SET, y.p + w->column + e * each, y.ld, x.p + e * each, x.ld,
-                      a->n);
+  for (id = miras__blocks_from(o); id <= miras__blocks_to(o); id++) {
+    const miras__param *w = miras__param_of(p, id);
+    const size_t rows = miras__each_rows(p, w);
+    size_t e;
+    for (e = 0; e * rows < w->rows; e++)
+      miras__times_of(a, id, e, MIRAS__SET, y.p + w->column + e * w->cols, y.ld, x.p + e * rows,
+                      x.ld, a->n);
   }
 }
 
 /* dx =+ dy W' */
 static MIRAS__LISTED void miras__op_blocks_bwd(const miras__visit *a, const miras__op *o) {
-  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__program *p = a->layer->p;
   const miras__sheet d = miras__dy_of(a, o), dx = miras__dx_of(a, o, 0);
-  const size_t each = m->value / m->blocks;
   int id, mode = miras__mode(o, 0);
-  size_t e;
-  for (id = MIRAS__W_KEEP_BLOCKS; id <= MIRAS__W_STEP_BLOCKS; id++) {
-    const miras__param *w = miras__param_of(a->layer->p, id);
-    for (e = 0; w->rows && e < m->blocks; e++)
-      miras__times_of_bwd(a, id, e, mode, dx.p + e * each, dx.ld, d.p + w->column + e * each, d.ld,
-                          a->n);
+  for (id = miras__blocks_from(o); id <= miras__blocks_to(o); id++) {
+    const miras__param *w = miras__param_of(p, id);
+    const size_t rows = miras__each_rows(p, w);
+    size_t e;
+    for (e = 0; e * rows < w->rows; e++)
+      miras__times_of_bwd(a, id, e, mode, dx.p + e * rows, dx.ld, d.p + w->column + e * w->cols,
+                          d.ld, a->n);
     if (w->rows) mode = MIRAS__ADD;
   }
 }
@@ -22238,27 +22299,44 @@ static MIRAS__LISTED void miras__op_shift_bwd(const miras__visit *a, const miras
   miras__stream_norm_bwd(a, o, NULL, t, p->ld_x);
 }
 
-/* y = h + d (.) mix j */
+/* What d is multiplied by, rows *ld apart: mix j or, where a token says m (in[1]), t = mix j + m */
+static const float *miras__mix_of(const miras__visit *a, const miras__op *o, float *t, size_t *ld) {
+  const size_t w = a->layer->p->width;
+  const float *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
+  const miras__sheet m = miras__x_of(a, o, 1);
+  *ld = 0;
+  if (!o->in[1]) return mix;
+  *ld = a->layer->p->ld_x;
+  a->k->copy_rows(t, *ld, m.p, m.ld, a->n, w);
+  a->k->add_rows(t, *ld, mix, 0, a->n, w);
+  return t;
+}
+
+/* y = h + d (.) (mix j + m) */
 static MIRAS__LISTED void miras__op_mix(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const miras__sheet y = miras__y_of(a, o), h = miras__x_of(a, o, 0);
+  size_t ld;
+  const float *mix = miras__mix_of(a, o, miras__own_room(a), &ld);
   a->k->copy_rows(y.p, y.ld, h.p, h.ld, a->n, p->width);
-  a->k->muladd_rows(y.p, y.ld, h.p + p->ld_x, h.ld,
-                    miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * p->width, 0, a->n,
-                    p->width);
+  a->k->muladd_rows(y.p, y.ld, h.p + p->ld_x, h.ld, mix, ld, a->n, p->width);
 }
 
-/* d of both parts of the shifted rows =+ ..., dmix; y again. */
+/* d of both parts of the shifted rows =+ ..., dmix, dm; y again. */
 static MIRAS__LISTED void miras__op_mix_bwd(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
   const size_t w = p->width, ld = p->ld_x;
   const miras__sheet d = miras__dy_of(a, o), h = miras__x_of(a, o, 0), own = miras__dx_of(a, o, 0);
-  const float *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
+  const miras__sheet dm = miras__dx_of(a, o, 1);
+  const float *mix;
   float *back = own.p + ld, *t = miras__own_room(a);
+  size_t ld_mix;
   if (miras__makes_again(a, o)) miras__op_mix(a, o);
+  mix = miras__mix_of(a, o, t, &ld_mix);
   a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + o->part * w, 0, d.p, d.ld, h.p + ld, h.ld,
                     a->n, w);
-  a->k->mul_rows(t, ld, d.p, d.ld, mix, 0, a->n, w);
+  a->k->mul_rows(t, ld, d.p, d.ld, mix, ld_mix, a->n, w);
+  if (o->in[1]) a->k->mul_rows(dm.p, dm.ld, d.p, d.ld, h.p + ld, h.ld, a->n, w);
   if (miras__mode(o, 0) == MIRAS__SET) {
     a->k->copy_rows(own.p, own.ld, d.p, d.ld, a->n, w);
     a->k->copy_rows(back, own.ld, t, ld, a->n, w);
@@ -22888,8 +22966,8 @@ static MIRAS__LISTED void miras__op_skip_bwd(const miras__visit *a, const miras_
   }
 }
 
-/* The bonus of RWKV-7: u += a v, a = sum over a head of q (.) k (.) w, with k as erase_fwd makes it
- * of the projected key. */
+/* The bonus of RWKV: u += a v, a = sum over a head of q (.) k (.) w, with k the projected key, of
+ * RWKV-7 as erase_fwd makes it of that. */
 static MIRAS__LISTED void miras__op_bonus(const miras__visit *p, const miras__op *o) {
   const miras__mixer *m = &p->layer->p->mixer;
   const miras__kernels *k = p->k;
@@ -22902,10 +22980,14 @@ static MIRAS__LISTED void miras__op_bonus(const miras__visit *p, const miras__op
   const float *v = proj.p + miras__param_of(p->layer->p, MIRAS__W_V)->column;
   float *t = miras__own_room(p), *a = t + MIRAS__TILE * n;
   size_t h;
-  k->mul_rows(t, n, key, ldq, gate.p, gate.ld, rows, n);
-  k->axpy_rows(t, n, -1, NULL, 0, key, ldq, rows, n);
-  k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
-  k->add_rows(t, n, key, ldq, rows, n);
+  if (o->in[1]) {
+    k->mul_rows(t, n, key, ldq, gate.p, gate.ld, rows, n);
+    k->axpy_rows(t, n, -1, NULL, 0, key, ldq, rows, n);
+    k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
+    k->add_rows(t, n, key, ldq, rows, n);
+  } else {
+    k->copy_rows(t, n, key, ldq, rows, n);
+  }
   k->mul_rows(t, n, t, n, q, ldq, rows, n);
   for (h = 0; h < m->heads; h++) {
     k->dot_rows(0, a, 1, t + h * dk, n, miras__weight(p->layer, o->param) + h * dk, 0, rows, dk);
@@ -23299,7 +23381,7 @@ static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
    MIRAS__IS_TEXT | MIRAS__IS_AHEAD | MIRAS__IS_NEIGHBOURS | MIRAS__IS_HEAVY | MIRAS__IS_STREAMS,
    2, 0, 0},
   {"mix", miras__op_mix, MIRAS__BACK(miras__op_mix_bwd),
-   MIRAS__IS_DENSE | MIRAS__IS_AGAIN, 2, 0, 1},
+   MIRAS__IS_DENSE | MIRAS__IS_AGAIN, 6, 0, 3},
   {"gates", miras__op_gates, MIRAS__BACK(miras__op_gates_bwd), MIRAS__IS_THROUGH, 2, 1, 0},
   {"conv", miras__op_conv, MIRAS__BACK(miras__op_conv_bwd),
    MIRAS__IS_TEXT | MIRAS__IS_AHEAD | MIRAS__IS_NEIGHBOURS, 2, 0, 1},
@@ -23493,20 +23575,20 @@ static void miras__weight_job(const miras__visit *a, int id, int pairs, const mi
   list->tasks = j->first + p->mlp.experts * miras__job_blocks(j);
 }
 
-/* Those of blocks along the diagonals of gates' matrices. */
+/* Those of blocks along the diagonals of matrices. */
 static void miras__block_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
                               miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const miras__sheet x = miras__x_of(a, o, 0), d = miras__dy_of(a, o);
-  const size_t each = p->mixer.value / p->mixer.blocks;
-  size_t e;
   int id;
-  for (id = MIRAS__W_KEEP_BLOCKS; id <= MIRAS__W_STEP_BLOCKS; id++) {
+  for (id = miras__blocks_from(o); id <= miras__blocks_to(o); id++) {
     const miras__param *w = miras__param_of(p, id);
+    const size_t rows = miras__each_rows(p, w), cols = w->cols;
     float *to = w->rows ? miras__grad_to(p, g, id, 0) : NULL;
-    for (e = 0; to && e < p->mixer.blocks; e++)
-      miras__job_product(list, to + e * each * each, each, each, x.p + e * each, x.ld,
-                         d.p + w->column + e * each, d.ld);
+    size_t e;
+    for (e = 0; to && e * rows < w->rows; e++)
+      miras__job_product(list, to + e * rows * cols, rows, cols, x.p + e * rows, x.ld,
+                         d.p + w->column + e * cols, d.ld);
   }
 }
 
@@ -23546,7 +23628,7 @@ static void miras__adapter_jobs(const miras__visit *a, const miras__op *o, int i
 }
 
 /* The jobs of operation o for its weights, x' d. */
-static void miras__op_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
+static MIRAS__LISTED void miras__op_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
                            miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const int stream = o->what == MIRAS__OP_BRANCH, slot = 1 + stream;
@@ -24607,6 +24689,7 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
       g = loss / (double)group->cap;
       return miras__logit(g < 0.95 ? g : 0.95);
     case MIRAS__GATE_SOFTPLUS: return miras__log(miras__expm1(MIRAS__FIRST_TIME));
+    case MIRAS__GATE_EXP: return miras__log(loss);
     default: return m->plan.engine == MIRAS__RUN_SCAN ? 0 : miras__logit(1 - f);
   }
 }
@@ -24805,11 +24888,13 @@ static int miras__add_behind(miras__program *p, int u, int id, int gain) {
 }
 
 /* out = mid + W_down SwiGLU(norm(mid)), or relu(W_up norm(mid))^2, or a mixture of experts; h: the
- * rows that it reads instead of norm(mid), or none. */
-static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h) {
+ * rows that it reads instead of norm(mid), or none; by: what it adds is times sigmoid of these
+ * rows, or none. */
+static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h, int by) {
   miras__mlp *m = &p->mlp;
   const size_t w = p->width, n = m->hidden, ld = m->ld;
   const int gated = d->mlp.act != MIRAS_FN_RELU2;
+  const int bias = p->biased & 2 ? MIRAS__W_BIAS_MLP_DOWN : 0;
   size_t at = 0;
   int ab, act, gate;
   if (!n) return;
@@ -24832,17 +24917,23 @@ static void miras__build_mlp(miras__program *p, const miras_layer_desc *d, int h
     miras__op_new(p, MIRAS__OP_RELU2, act, 0, ab, 0, n);
   }
   act = miras__add_scale(p, d, MIRAS__SCALE_MLP, act, &at, n);
-  if (d->attention.post_norm)
+  if (by) {
+    const int o = miras__rows_new(p, "added", w), u = miras__rows_new(p, "let", w);
+    miras__add_times(p, o, 0, act, 0, MIRAS__W_MLP_DOWN, n, w, bias, 0);
+    miras__add_gate(p, u, o, 0, by, 0, w, MIRAS_FN_SIGMOID);
+    miras__add_branch(p, u, w, 0, 0, 0);
+  } else if (d->attention.post_norm) {
     miras__add_branch(p, miras__add_behind(p, act, MIRAS__W_MLP_DOWN, MIRAS__W_NORM2), w, 0, 0, 0);
-  else
-    miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, p->biased & 2 ? MIRAS__W_BIAS_MLP_DOWN : 0, 0);
+  } else {
+    miras__add_branch(p, act, n, MIRAS__W_MLP_DOWN, bias, 0);
+  }
 }
 
 /* What layers end with: the stream goes on with u, times W, parameter id or none, and the MLP. */
 static void miras__build_end(miras__program *p, const miras_layer_desc *d, int u, int id) {
   miras__add_branch(p, u, p->array[u].dim, id,
                     id == MIRAS__W_O && p->biased & 1 ? MIRAS__W_BIAS_O : 0, p->mlp.hidden > 0);
-  miras__build_mlp(p, d, 0);
+  miras__build_mlp(p, d, 0, 0);
 }
 
 /* y by heads = rows of x. */
@@ -24883,12 +24974,22 @@ static int miras__add_shift(miras__program *p, int gain) {
   return hd;
 }
 
-/* z = h + (h' - h) (.) mix j, of so many mixes. */
-static int miras__add_mix(miras__program *p, int hd, int j, size_t mixes) {
+/* z = h + (h' - h) (.) mix j, of so many mixes; moves: with columns that a token adds to mixes from
+ * 1 on, or 0. */
+static int miras__add_mix(miras__program *p, int hd, int j, size_t mixes, int moves) {
   const int z = miras__rows_new(p, "z", p->width);
+  miras__op *o = miras__op_new(p, MIRAS__OP_MIX, z, 0, hd, 0, p->width);
   miras__want(p, MIRAS__W_SHIFT, mixes, p->width);
-  miras__op_new(p, MIRAS__OP_MIX, z, 0, hd, 0, p->width)->part = (unsigned char)j;
+  o->part = (unsigned char)j;
+  if (moves) miras__op_reads(o, 1, moves, (size_t)(j - 1) * p->width);
   return z;
+}
+
+/* What a token adds to mixes 1 to 5, of columns of low rank. */
+static void miras__add_moves(miras__program *p, int moves, int low, size_t at, size_t rank) {
+  miras__op *o = miras__op_new(p, MIRAS__OP_BLOCKS, moves, 0, low, at, MIRAS__MOVES * p->width);
+  o->function = 1;
+  miras__want(p, MIRAS__W_SHIFT_UP, MIRAS__MOVES * rank, p->width);
 }
 
 /* The tail of an array, or as many as there are: it has none; and does one move on already? */
@@ -25243,11 +25344,21 @@ static void miras__build_conv_layer(miras__program *p, const miras_layer_desc *d
   miras__build_end(p, d, y, d->conv.gated ? MIRAS__W_O : 0);
 }
 
-/* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix. */
+/* The MLP alone; with a token shift its rows are h + (h' - h) (.) mix, and those of a second mix
+ * say how much of what it adds comes through. */
 static void miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d) {
-  int h = 0;
-  if (d->mlp.token_shift) h = miras__add_mix(p, miras__add_shift(p, MIRAS__W_NORM2), 0, 1);
-  miras__build_mlp(p, d, h);
+  const int mixes = d->mlp.token_shift;
+  int h = 0, by = 0;
+  if (mixes) {
+    const int hd = miras__add_shift(p, MIRAS__W_NORM2);
+    if (mixes > 1) {
+      h = miras__add_mix(p, hd, 1, (size_t)mixes, 0);
+      by = miras__rows_new(p, "by", p->width);
+      miras__add_columns(p, by, 0, h, MIRAS__W_RECEPTANCE, p->width);
+    }
+    h = miras__add_mix(p, hd, 0, (size_t)mixes, 0);
+  }
+  miras__build_mlp(p, d, h, by);
   if (h) miras__add_tail(p, 0);
 }
 
@@ -25265,10 +25376,59 @@ static void miras__add_bonus(miras__program *p, int u, size_t at, int proj) {
   const miras__mixer *m = &p->mixer;
   miras__op *o = miras__op_new(p, MIRAS__OP_BONUS, u, at, proj, 0, m->dk);
   o->param = MIRAS__W_BONUS, o->heads = (uint32_t)m->heads;
-  miras__op_reads(o, 1, m->gated, 0);
+  if (m->own) miras__op_reads(o, 1, m->gated, 0);
   miras__op_reads(o, 3, m->q, 0);
   miras__op_reads(o, 4, m->k, 0);
   miras__op_reads(o, 5, m->v, 0);
+}
+
+/* RWKV-6's layer as published (Peng et al. 2024). Where RWKV-7, below, has a mix m_j, what the
+ * token says by a low rank is added to it:
+ *   low     = tanh((h + (h' - h) (.) m_x) W), in five parts
+ *   x_j     = h + (h' - h) (.) (m_j + low_j W)                          j = w, k, v, r, g
+ *   q, k, v = x_r W, x_k W, x_v W,   gate = silu(x_g W)
+ *   keep    = exp(-exp(tanh(x_w W) W + offset))                         (decay_form exp)
+ *   y       = memory(k, v, q, keep), of what was there before (order read-first)
+ *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus, of the token's own pair
+ *   out     = layer norm per head(y + a v) (.) gate */
+static void miras__build_rwkv6_layer(miras__program *p, const miras_layer_desc *d) {
+  enum { COLUMNS = 5 };
+  static const struct { unsigned char id, mix; } columns[COLUMNS] = {   /* of proj */
+    {MIRAS__W_Q, 4}, {MIRAS__W_K, 2}, {MIRAS__W_V, 3}, {MIRAS__W_OUT_GATE, 5},
+    {MIRAS__W_DECAY_DOWN, 1}
+  };
+  miras__mixer *m = &p->mixer;
+  const size_t rank = (size_t)d->rwkv.mix_rank, value = m->value;
+  const size_t cols[COLUMNS] = {m->qk, m->keys, m->values, value, (size_t)d->rwkv.decay_rank};
+  size_t at[COLUMNS + 1] = {0};
+  const int hd = miras__add_shift(p, MIRAS__W_NORM1);
+  const int low = miras__rows_new(p, "low", MIRAS__MOVES * rank);
+  const int moves = miras__rows_new(p, "moves", MIRAS__MOVES * p->width);
+  int proj, g, y, i, j;
+  miras__add_columns(p, low, 0, miras__add_mix(p, hd, 0, 6, 0), MIRAS__W_SHIFT_DOWN,
+                     MIRAS__MOVES * rank);
+  miras__add_squash(p, low, 0, MIRAS__MOVES * rank, MIRAS__TANH);
+  miras__add_moves(p, moves, low, 0, rank);
+  for (i = 0; i < COLUMNS; i++) at[i + 1] = at[i] + cols[i];
+  proj = miras__rows_new(p, "proj", at[COLUMNS]);
+  for (j = 5; j > 0; j--) {
+    const int z = miras__add_mix(p, hd, j, 6, moves);
+    for (i = 0; i < COLUMNS; i++)
+      if (columns[i].mix == j) miras__add_columns(p, proj, at[i], z, columns[i].id, cols[i]);
+  }
+  miras__add_squash(p, proj, at[4], cols[4], MIRAS__TANH);
+  g = miras__rows_new(p, "g", m->outs);
+  miras__add_times(p, g, m->gate[MIRAS__KEEP].from, proj, at[4], MIRAS__W_DECAY_UP, cols[4],
+                   m->gate[MIRAS__KEEP].count, 0, 0);
+  miras__build_gates(p, 0, 0, g);
+  miras__add_read(p, m->q, proj, at[0], m->heads, m->dk);
+  miras__add_read(p, m->k, proj, at[1], m->heads, m->dk);
+  miras__add_read(p, m->v, proj, at[2], m->heads, m->dv);
+  y = miras__build_memory(p, d, "y", m->q, 0);
+  miras__add_tail(p, 0);
+  miras__want(p, MIRAS__W_BONUS, m->qk, 0);
+  miras__add_bonus(p, y, 0, proj);
+  miras__build_end(p, d, miras__add_head_norm(p, d, y, proj, at[3], MIRAS_FN_SILU), MIRAS__W_O);
 }
 
 /* RWKV-7's layer as published (Peng et al. 2025), around the memory of its row. Of h, the norm of
@@ -25284,7 +25444,7 @@ static void miras__add_bonus(miras__program *p, int u, size_t at, int proj) {
  *   y       = memory(k, v, q, erase, replace, keep)
  *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus
  *   out     = (layer norm per head(y) + a v) (.) gate
- * Mixes come last one first, so that the way back goes from r to g. */
+ * Mixes come last one first, so that the way back goes from r to g. Without erase: RWKV-6. */
 static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d) {
   enum { COLUMNS = 7 };
   static const struct { unsigned char id, mix; } columns[COLUMNS] = {   /* of proj */
@@ -25302,11 +25462,16 @@ static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d
     (size_t)d->mixer.out_gate_rank
   };
   size_t at[COLUMNS + 1] = {0};
-  int hd = miras__add_shift(p, MIRAS__W_NORM1), proj, g, og, y, u, i, j;
+  int hd, proj, g, og, y, u, i, j;
+  if (!m->own) {
+    miras__build_rwkv6_layer(p, d);
+    return;
+  }
+  hd = miras__add_shift(p, MIRAS__W_NORM1);
   for (i = 0; i < COLUMNS; i++) at[i + 1] = at[i] + cols[i];
   proj = miras__rows_new(p, "proj", at[COLUMNS]);
   for (j = 5; j >= 0; j--) {
-    const int z = miras__add_mix(p, hd, j, 6);
+    const int z = miras__add_mix(p, hd, j, 6, 0);
     for (i = COLUMNS - 1; i >= 0; i--)
       if (columns[i].mix == j) miras__add_columns(p, proj, at[i], z, columns[i].id, cols[i]);
   }
@@ -25653,7 +25818,7 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
  * convolution's, h heads, f a function, m which one, t whose angles; ? behind: if there is one. */
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
-  "o0m", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
+  "o0m1?", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
   "o0123?4?5?", "0", "o0", "o0"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
@@ -26093,6 +26258,7 @@ static int miras__text_points(miras__reader *r, miras__said *x) {
     n = p->width;
     if (x->in[0].at || x->number > 15)
       return miras__text_not(r, "mixes are 0 to 15 of all that shift made");
+    if (x->in[1].array && !miras__text_is(r, &x->in[1], n)) return 0;
     if (p->param[MIRAS__W_SHIFT].rows > x->number) {
       if (!miras__text_out(r, &x->out, n)) return 0;
     } else if (!miras__want(p, MIRAS__W_SHIFT, x->number + 1, n) ||
@@ -26278,6 +26444,16 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
       return miras__text_not(r, "a memory of type mac is read by what attention says");
     if (x->out.at || !miras__text_out(r, &x->out, m->value)) return 0;
     miras__add_memory(p, x->out.array, x->in[0].array, x->recalls);
+    return 1;
+  }
+  if (x->what == MIRAS__OP_BLOCKS && p->type == MIRAS_LAYER_RWKV) {
+    const size_t rank = (size_t)r->d->rwkv.mix_rank;
+    if (!rank || x->out.array || miras__text_op_of(p, MIRAS__OP_BLOCKS, 0, 0))
+      return miras__text_not(r, "it makes an array of its own, once, with rwkv.mix_rank");
+    if (!miras__text_is(r, &x->in[0], MIRAS__MOVES * rank) ||
+        !miras__text_out(r, &x->out, MIRAS__MOVES * p->width))
+      return 0;
+    miras__add_moves(p, x->out.array, x->in[0].array, x->in[0].at, rank);
     return 1;
   }
   if (x->what == MIRAS__OP_BLOCKS) {
@@ -26469,7 +26645,9 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
   if (!i || (x->by_head && x->heads > 1)) return i ? all : 0;
   switch (o->what) {
     case MIRAS__OP_TIMES: return slot ? p->param[o->param].rows : o->cols;
-    case MIRAS__OP_BLOCKS: return slot ? p->mixer.value : o->cols;
+    case MIRAS__OP_BLOCKS:
+      return !slot ? o->cols : o->function ? p->param[MIRAS__W_SHIFT_UP].rows : p->mixer.value;
+    case MIRAS__OP_MIX: return slot == 1 ? all : o->cols;
     case MIRAS__OP_BRANCH: return slot != 2 ? all : o->param ? p->param[o->param].rows : p->width;
     case MIRAS__OP_GATES: return slot ? p->mixer.moving : all;
     case MIRAS__OP_KEYS: return slot == 2 ? p->mixer.moving : all;
@@ -26658,7 +26836,7 @@ static int miras__text_complete(miras__reader *r) {
       !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
       !miras__text_has_all(r, MIRAS__OP_KEYS, 0, 0, memory && (m->own || keys)) ||
       !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||
-      !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV))
+      !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV && m->own))
     return 0;
   if (!memory) return 1;
   return miras__text_has_all(r, MIRAS__OP_LENGTH, m->q, 0, length || m->query_scale < 1) &&
@@ -26670,17 +26848,19 @@ static int miras__text_complete(miras__reader *r) {
 /* The bonus finds queries, keys and values in columns that these were read from. */
 static int miras__text_bonus(miras__reader *r, const miras__op *o) {
   const miras__mixer *m = &r->p->mixer;
-  const unsigned char ids[3] = {MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V}, to[3] = {m->q, m->own, m->v};
+  const unsigned char ids[3] = {MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V};
+  const unsigned char to[3] = {m->q, m->own ? m->own : m->k, m->v};
+  const int behind = m->own ? MIRAS__OP_HEAD_NORM : MIRAS__OP_MEMORY;
   int i;
   for (i = 0; i < 3; i++) {
     const miras__op *read = miras__text_op_of(r->p, MIRAS__OP_READ, 0, to[i]);
     if (!read || read->in[0] != o->in[0] || read->in_at[0] != r->p->param[ids[i]].column ||
         !r->p->param[ids[i]].rows)
       return miras__text_not(r, "bonus reads the array in which q.weight, k.weight and v.weight "
-                                "make what q, own and v read");
+                                "make what q, own (without erase k) and v read");
   }
-  return miras__text_op_of(r->p, MIRAS__OP_HEAD_NORM, 0, o->out) != NULL ||
-         miras__text_not(r, "bonus adds to what head_norm makes");
+  return miras__text_op_of(r->p, behind, 0, o->out) != NULL ||
+         miras__text_not(r, "bonus adds to what head_norm makes, or a memory that does not erase");
 }
 
 static int miras__text_sound(miras__reader *r) {
@@ -27546,10 +27726,14 @@ static MIRAS__COLD miras_result miras__rows_resolve(miras_model *m, char *why, s
   return miras__adapt_resolve(d, &m->row, (size_t)m->answers, &m->adapt, why, n);
 }
 
-/* The model's first layer of type rwkv, whose values others mix in; the number of layers: none. */
+/* The model's first layer of type rwkv with MIRAS_QK_MAP_ERASE, whose values others mix in; the
+ * number of layers: none. */
 static int miras__gives(const miras_model *m) {
   int l = 0;
-  while (l < m->desc.layers && m->desc.layer[m->kind[l]].type != MIRAS_LAYER_RWKV) l++;
+  while (l < m->desc.layers &&
+         (m->desc.layer[m->kind[l]].type != MIRAS_LAYER_RWKV ||
+          m->desc.layer[m->kind[l]].mixer.qk_map != MIRAS_QK_MAP_ERASE))
+    l++;
   return l;
 }
 

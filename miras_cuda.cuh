@@ -2690,6 +2690,9 @@ __device__ static inline float miras__fast_gate(const miras__fast_group *f, floa
       e = expf(c), z = miras__logistic(e * g), y = expf(-f->cap * z);
       *by_g = -y * f->cap * z * (1 - z) * e, *by_c = *by_g * g;
       return y;
+    case MIRAS__GATE_EXP:
+      e = expf(g < 80 ? g : 80), y = f->cap * expf(-e), *by_g = -y * e;
+      return y;
     default:
       *by_g = f->cap * c * s * (1 - s);
       return f->cap * c * s;
@@ -5269,6 +5272,7 @@ static const char *miras__fast_memory_refuses(const miras__program *p, const mir
   if (q->engine == MIRAS__RUN_FROZEN) return miras__fast_perceptron_refuses(q);
   if (q->engine != MIRAS__RUN_EXACT)
     return "its memory is not a matrix that is linear in its state";
+  if (d->order == MIRAS_ORDER_READ_FIRST) return "its tokens read before they write";
   if (d->diagonal) return "it erases channel by channel";
   if (q->streams != 1) return "it erases apart from what it writes";
   if (q->value_keep || q->rates != 1 || d->inner_steps != 1)

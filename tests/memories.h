@@ -616,6 +616,13 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
+  if (d.order == MIRAS_ORDER_READ_FIRST && d.bias != MIRAS_BIAS_DOT)
+    d.order = MIRAS_ORDER_ERROR_FIRST;
+  if (d.order == MIRAS_ORDER_READ_FIRST) {
+    d.value_decay_gate = MIRAS_GATE_CONSTANT;
+    d.normalize = 0;
+    if (d.inner_steps > 1) d.inner_steps = 0;
+  }
   if (d.decay_gate == MIRAS_GATE_ENTRY) plain_scan(&d);
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT && d.algorithm != MIRAS_ALGORITHM_RECURSIVE)
     d.diagonal = 0;
@@ -879,9 +886,9 @@ HELP miras_memory_desc cell(int shape, miras_bias bias, miras_retention retentio
 HELP int lasting(const miras_memory_desc *d, int T) { return T + d->reset_every; }
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs, recursion, of
- * numbers and of categories, normalized steps, decays of entries, and recursion again where pairs
- * are judged or ridges relative to keys. */
-enum { EXACT_KINDS = 14, ENTRIES = 9, JUDGED = 10, COUNTED = 12 };
+ * numbers and of categories, normalized steps, decays of entries, recursion again where pairs are
+ * judged or ridges relative to keys, and dot products whose tokens read first. */
+enum { EXACT_KINDS = 15, ENTRIES = 9, JUDGED = 10, COUNTED = 12, AHEAD = 14 };
 
 HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_BIAS_L2, MIRAS_BIAS_DOT, MIRAS_BIAS_L2,
@@ -910,6 +917,11 @@ HELP miras_memory_desc exact_cell(int kind, int chunk, uint64_t variant) {
     d.write_scale = (miras_write_scale)(variant % MIRAS_WRITE_SCALE_COUNT);
     d.turning = variant % 3 == 1;
     if (d.turning) d.value_dim = 4 + 2 * (int)(variant % 2);
+    return tidy(d);
+  }
+  if (kind == AHEAD) {
+    d = cell(SHAPE_MATRIX, MIRAS_BIAS_DOT, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD, chunk, variant);
+    d.order = MIRAS_ORDER_READ_FIRST;
     return tidy(d);
   }
   d = cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],

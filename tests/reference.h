@@ -1810,9 +1810,14 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
     token.query = x->query == NULL ? NULL : x->query + at * dk;
     token.erase = x->erase == NULL ? NULL : x->erase + at * dk;
     token.replace = x->replace == NULL ? NULL : x->replace + at * dk;
+    if (d->order == MIRAS_ORDER_READ_FIRST && y != NULL) { /* of what there is, or begins anew */
+      if (ref_restarts(d, h, m->position + (uint64_t)t)) ref_reset_head(m, b, h);
+      ref_read_head(m, b, h, token.query, y + at * dv);
+    }
     s = ref_write_head(m, b, h, m->position + (uint64_t)t, &token);
     if (surprise != NULL) surprise[at] = s;
-    if (y != NULL) ref_read_head(m, b, h, token.query, y + at * dv);
+    if (d->order != MIRAS_ORDER_READ_FIRST && y != NULL)
+      ref_read_head(m, b, h, token.query, y + at * dv);
   }
   free(token.keep);
   free(token.value_keep);
@@ -2157,6 +2162,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_BOUNDED)
         return most * exp(-exp(-0.5) * ref_sigmoid(g));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_TIME) return ref_softplus(g);
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_EXP) return most * exp(-exp(g));
       return most * fmax((double)d->mixer.keep_min, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
@@ -2920,11 +2926,81 @@ REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, do
   free(r), free(k), free(v), free(w), free(a), free(g), free(nu), free(S), free(y), free(kappa);
 }
 
-/* Of all sequences; *first: [batch, T, heads * dv] of the first such layer, NULL before it. */
+/* RWKV-6's: rows of a sequence shifted by mixes of which five are the token's as well, a state that
+ * a token reads before it decays and takes its pair, beside which it sees that by the bonus. */
+REF void ref_rwkv6_sequence(const ref_model *m, int l, const double *h, int T, double *out) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const miras_memory_desc md = ref_layer_memory(m, l);
+  const size_t n = (size_t)m->d.width, H = (size_t)md.heads, dk = (size_t)md.key_dim;
+  const size_t dv = (size_t)md.value_dim, K = H * dk, V = H * dv, L = (size_t)T;
+  const size_t rank = d->rwkv.mix_rank > 0 ? (size_t)d->rwkv.mix_rank : 32;
+  const double *mix = ref_param(m, l, "shift.mix"), *down = ref_param(m, l, "shift.down");
+  const double *up = ref_param(m, l, "shift.up"), *bonus = ref_param(m, l, "bonus.gain");
+  const double *gain = ref_param(m, l, "out_norm.gain"), *bias = ref_param(m, l, "out_norm.bias");
+  const double *B = ref_param(m, l, "memory.init");
+  const double epsilon = d->mixer.out_norm_epsilon > 0.0f ? (double)d->mixer.out_norm_epsilon
+                                                          : (double)dv * ref_epsilon(m);
+  double *z[6], *r = (double *)ref_zeros(L * K), *k = (double *)ref_zeros(L * K);
+  double *v = (double *)ref_zeros(L * V), *w = (double *)ref_zeros(L * K);
+  double *g = (double *)ref_zeros(L * V), *S = (double *)ref_zeros(K * dv);
+  double *low = (double *)ref_zeros(5 * rank), *y = (double *)ref_zeros(dv);
+  for (int j = 0; j < 6; j++) z[j] = (double *)ref_zeros(L * n); /* of all, w, k, v, r, g */
+  ref_shift(z[0], h, mix, T, n);
+  for (size_t t = 0; t < L; t++) {
+    for (size_t i = 0; i < 5 * rank; i++)
+      low[i] = tanh(ref_column(z[0] + t * n, down, n, 5 * rank, i));
+    for (size_t j = 0; j < 5; j++)
+      for (size_t i = 0; i < n; i++) {
+        const double own = h[t * n + i], before = t > 0 ? h[(t - 1) * n + i] : 0.0;
+        double by = mix[(j + 1) * n + i];
+        for (size_t a = 0; a < rank; a++)
+          by += low[j * rank + a] * up[(j * rank + a) * n + i];
+        z[j + 1][t * n + i] = own + (before - own) * by;
+      }
+  }
+  ref_low_rank(m, l, "decay", 1, z[1], T, K, ref_param(m, l, "gates.offset"), w);
+  ref_project(k, z[2], ref_param(m, l, "k.weight"), L, n, K);
+  ref_project(v, z[3], ref_param(m, l, "v.weight"), L, n, V);
+  ref_project(r, z[4], ref_param(m, l, "q.weight"), L, n, K);
+  ref_project(g, z[5], ref_param(m, l, "out_gate.weight"), L, n, V);
+  memcpy(S, B, K * dv * sizeof *S); /* [head][key][value] */
+  for (size_t t = 0; t < L; t++)
+    for (size_t head = 0; head < H; head++) {
+      double mean = 0.0, variance = 0.0;
+      for (size_t j = 0; j < dv; j++) {
+        y[j] = 0.0;
+        for (size_t i = head * dk; i < (head + 1) * dk; i++) {
+          const double pair = k[t * K + i] * v[t * V + head * dv + j];
+          const double to = md.decay_target ? B[i * dv + j] : 0.0;
+          double *s = &S[i * dv + j];
+          y[j] += r[t * K + i] * (*s + bonus[i] * pair);
+          *s = to + ref_gate(d, &md, REF_KEEP, w[t * K + i], 0.0) * (*s - to) +
+               (double)md.learning_rate * pair;
+        }
+        mean += y[j] / (double)dv;
+      }
+      for (size_t j = 0; j < dv; j++) variance += (y[j] - mean) * (y[j] - mean) / (double)dv;
+      for (size_t j = 0; j < dv; j++) {
+        const size_t i = head * dv + j;
+        out[t * V + i] = g[t * V + i] * ref_sigmoid(g[t * V + i]) *
+                         ((y[j] - mean) / sqrt(variance + epsilon) * gain[i] + bias[i]);
+      }
+    }
+  for (int j = 0; j < 6; j++) free(z[j]);
+  free(r), free(k), free(v), free(w), free(g), free(S), free(low), free(y);
+}
+
+/* Of all sequences; *first: [batch, T, heads * dv] of the first such layer that erases, NULL before
+ * it. */
 REF void ref_rwkv_layer(const ref_model *m, int l, const double *h, int batch, int T, size_t inner,
                         double *out, double **first) {
   const size_t L = (size_t)T, n = (size_t)m->d.width;
   const int own = *first == NULL;
+  if (ref_layer_of(m, l)->mixer.qk_map == MIRAS_QK_MAP_NONE) {
+    for (size_t b = 0; b < (size_t)batch; b++)
+      ref_rwkv6_sequence(m, l, h + b * L * n, T, out + b * L * inner);
+    return;
+  }
   if (own) *first = (double *)ref_zeros((size_t)batch * L * inner);
   for (size_t b = 0; b < (size_t)batch; b++)
     ref_rwkv_sequence(m, l, h + b * L * n, T, out + b * L * inner, *first + b * L * inner, own);
@@ -2952,6 +3028,7 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
       up[i] *= ref_layer_of(m, l)->mlp.act == MIRAS_FN_GELU ? ref_out_gate(MIRAS_FN_GELU, gate[i])
                                                             : gate[i] * ref_sigmoid(gate[i]);
   }
+  ref_times_factor(up, N * F, ref_layer_of(m, l)->mlp.out_scale);
   ref_project(out, up, ref_param(m, l, "mlp.down"), N, F, width);
   if (ref_layer_of(m, l)->mlp.bias) ref_add_bias(out, ref_param(m, l, "mlp.down_bias"), N, width);
   free(up);
@@ -3077,6 +3154,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     double *mem;
     const int shift = ref_layer_of(m, l)->mlp.token_shift;
     const int post = ref_layer_of(m, l)->attention.post_norm;
+    double *by = NULL;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
       ref_block_norm(m, h, x, l, "norm1", N, width);
@@ -3118,13 +3196,25 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     if (ref_layer_of(m, l)->mlp.none) continue;
     if (post) memcpy(h, x, N * width * sizeof *h);
     else ref_block_norm(m, h, x, l, "norm2", N, width);
+    if (shift > 1) { /* how much of what the MLP adds comes through */
+      double *z = (double *)ref_zeros(N * width);
+      by = (double *)ref_zeros(N * width);
+      for (size_t b = 0; b < (size_t)batch; b++)
+        ref_shift(z + b * (size_t)T * width, h + b * (size_t)T * width,
+                  ref_param(m, l, "shift.mix") + width, T, width);
+      ref_project(by, z, ref_param(m, l, "mlp.receptance"), N, width, width);
+      free(z);
+    }
     for (size_t b = 0; shift && b < (size_t)batch; b++) {
       ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
       memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
     }
     if (ref_layer_of(m, l)->mlp.experts > 0) ref_experts(m, l, h, N, add, branches);
     else ref_mlp(m, l, h, N, add);
-    ref_times_factor(add, N * width, ref_layer_of(m, l)->mlp.out_scale);
+    if (ref_layer_of(m, l)->mlp.experts > 0)
+      ref_times_factor(add, N * width, ref_layer_of(m, l)->mlp.out_scale);
+    for (size_t i = 0; by != NULL && i < N * width; i++) add[i] *= ref_sigmoid(by[i]);
+    free(by);
     if (post) ref_rms(add, add, ref_param(m, l, "norm2.gain"), N, width, 1, ref_epsilon(m));
     site++;
     for (size_t i = 0; i < N * width; i++)

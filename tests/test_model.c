@@ -300,7 +300,7 @@ static const struct {
    "mixer.conv_bias=1"},
   {MIRAS_PRESET_TITANS, 4, "titans, erases first", ".inner_steps=2 mixer.erase_first=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 32, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 35, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -535,6 +535,16 @@ static const struct {
    "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
    "m.attention.rope_scaling.type=yarn m.attention.rope_scaling.factor=4 "
    "m.attention.rope_scaling.context=20 m.attention.rope_scaling.attention_factor=0.8"},
+  {"rwkv6", "rwkv6 as published", NULL, ""},
+  {"rwkv6", "rwkv6, a horizon, narrow values, back to the start, a step; gated MLPs", "mgm",
+   "norm=rms embed_norm=0 untied=0 norm_epsilon=0.001 m.memory.value_dim=5 m.memory.chunk=4 "
+   "m.memory.decay_target=initial m.memory.learning_rate=0.5 m.mlp.none=0 m.mlp.hidden=9 "
+   "m.mixer.decay_horizon=30 m.mixer.out_norm_epsilon=0.01 g.mlp.act=silu g.mlp.bias=1 "
+   "g.mlp.out_scale=0.6"},
+  {"rwkv6", "rwkv6, and layers of rwkv7 that mix the values of the first of these", "mvgv",
+   "v.memory.separate_erase=1 v.memory.bias=l2 v.memory.order=error-first v.mixer.qk_map=erase "
+   "v.mixer.decay_form=bounded v.rwkv.mix_rank=0 v.rwkv.rate_rank=3 v.rwkv.value_rank=2 "
+   "v.mixer.out_gate_rank=5 m.mixer.decay_form=root m.mixer.keep_min=0.3"},
   {"griffin", "griffin", "mw", "m.mixer.gate_rank=0 logit_cap=0.7 w.attention.head_dim=6"},
   {"griffin", "griffin, two blocks, a fixed decay, keys; attention with biases and a gate", "wm",
    "m.memory.value_dim=10 m.mixer.gate_rank=0 m.mixer.gate_blocks=2 m.mixer.fixed_gates=1 "
@@ -557,9 +567,11 @@ static subject family(int n) {
   s.d.layer[1].attention.window = 5;
   s.d.layer[3].mlp.hidden = 12;
   if (s.d.layer[0].type == MIRAS_LAYER_RWKV) {
+    const int erases = s.d.layer[0].memory.separate_erase;
     s.d.layer[0].rwkv.decay_rank = 4;
-    s.d.layer[0].rwkv.rate_rank = 3;
-    s.d.layer[0].mixer.out_gate_rank = 5;
+    s.d.layer[0].rwkv.rate_rank = erases ? 3 : 0;
+    s.d.layer[0].rwkv.mix_rank = erases ? 0 : 2;
+    s.d.layer[0].mixer.out_gate_rank = erases ? 5 : 0;
     *other = s.d.layer[0];
     other->letter = 'v';
   } else {
@@ -3142,6 +3154,18 @@ static void test_layer_refusals(void) {
 
 /* What RWKV-7's time mixing has not got, and what it cannot do without. */
 static void test_rwkv_refusals(void) {
+  static const char *const sixth[][2] = {
+    {"m.rwkv.rate_rank=8", "rate_rank is 8"}, {"m.rwkv.value_rank=8", "value_rank is 8"},
+    {"m.rwkv.mix_rank=4097", "mix_rank is 4097"},
+    {"m.mixer.out_gate_rank=8", "it needs mixer.out_gate_rank 0"},
+    {"m.memory.order=error-first", "it needs memory.order read-first"},
+    {"m.memory.bias=l2", "it needs memory.bias dot"},
+    {"m.memory.inner_steps=2", "it needs memory.inner_steps 1"},
+    {"m.memory.retention=all", "order is 2 (read-first)"},
+    {"m.memory.normalize=1 m.memory.feature_map=elu", "it needs memory.normalize 0"},
+    {"m.memory.value_decay_gate=channel", "it needs memory.value_decay_gate constant"},
+    {"g.mlp.token_shift=3", "token_shift is 3"},
+    {"g.mlp.act=silu g.mlp.experts=2", "it needs mlp.token_shift 0"}};
   static const char *const cases[][2] = {
     {"m.mixer.conv_size=4", "conv_size is 4"},
     {"m.mixer.conv_on=none", "conv_on is 2 (none)"},
@@ -3158,8 +3182,13 @@ static void test_rwkv_refusals(void) {
     {"m.mixer.out_norm=layer", "out_norm is 1 (layer)"},
     {"m.mixer.rope.type=position", "rope.type is 1 (position)"},
     {"m.mixer.qk_heads=1", "qk_heads is 1"},
-    {"m.mixer.qk_map=l2", "separate_erase is 1"},
-    {"m.mixer.qk_map=l2 m.memory.separate_erase=0", "it needs memory.separate_erase"},
+    {"m.mixer.qk_map=l2 m.rwkv.rate_rank=0", "separate_erase is 1"},
+    {"m.mixer.qk_map=l2 m.memory.separate_erase=0", "rate_rank is 3, but it has a meaning only"},
+    {"m.mixer.qk_map=l2 m.memory.separate_erase=0 m.rwkv.rate_rank=0 m.rwkv.value_rank=0 "
+     "m.mixer.out_gate_rank=0", "it needs mixer.qk_map erase or none"},
+    {"m.mixer.qk_map=none m.memory.separate_erase=0 m.rwkv.rate_rank=0 m.rwkv.value_rank=0 "
+     "m.mixer.out_gate_rank=0", "it needs memory.order read-first"},
+    {"m.rwkv.mix_rank=8", "mix_rank is 8"},
     {"m.memory.decay_gate=head", "it needs memory.decay_gate channel"},
     {"m.memory.learning_rate_gate=head", "it needs memory.learning_rate_gate constant"},
     {"m.rwkv.decay_rank=4097", "decay_rank is 4097"},
@@ -3175,6 +3204,16 @@ static void test_rwkv_refusals(void) {
     set_fields(&d, cases[i][0]);
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, cases[i][1]) == NULL)
       failed("rwkv7 with %s: %s", cases[i][0], why);
+  }
+  for (int i = 0; i < COUNT(sixth); i++) {
+    miras_model_desc d;
+    char why[256] = "";
+    assert_int_equal(miras_model_preset(&d, MIRAS_PRESET_RWKV6, 2), MIRAS_OK);
+    d.width = WIDTH, d.vocab = VOCAB;
+    if (miras_model_size(&d, why, sizeof why) == 0) failed("rwkv6: %s", why);
+    set_fields(&d, sixth[i][0]);
+    if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, sixth[i][1]) == NULL)
+      failed("rwkv6 with %s: %s", sixth[i][0], why);
   }
 }
 

@@ -67,6 +67,12 @@ def gla(t):
     return naive("gla/naive.py", "naive_recurrent_gla")(q, k, v, g, t["init.W1"][None], True)
 
 
+def rwkv6(t):   # without the bonus, which is no part of the memory
+    q, k, v, w = heads_first(t["query"], t["key"], t["value"], t["keep"].log())
+    return naive("rwkv6/recurrent_naive.py", "naive_recurrent_rwkv6")(
+        q, k, v, w, torch.zeros_like(q[0, :, 0]), 1.0, t["init.W1"][None], True)
+
+
 def delta(rate):
     def of(t):
         q, k, v, b = heads_first(t["query"] * 2, t["key"], t["value"], rate(t))
@@ -159,7 +165,7 @@ if __name__ == "__main__":
             ("linear-attention", linear, ()),
             ("retnet-memory", fixed([1 - 1 / 32, 1 - 1 / 64]), ()),
             ("lightning", fixed([1.0, 2.718281828459045 ** -3]), ()),
-            ("gla-memory", gla, ()), ("hgrn2-memory", gla, ()),
+            ("gla-memory", gla, ()), ("hgrn2-memory", gla, ()), ("rwkv6-memory", rwkv6, ()),
             ("mamba2-memory", scalar(None), ()),
             ("deltanet-memory", delta(rate["as"]), ()),
             ("deltanet-neg-eigval", delta(rate["as"]), ()),
