@@ -2717,7 +2717,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              of memories (room @81). The presets signals and categories have outlier and
              ridge_relative: for a state of before set ridge to 0.1 (categories: 1) and both to 0.
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
-             Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn.
+             Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn. Tokens
+             that read before they write (order read-first), and RWKV-6's layer.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other

@@ -49,7 +49,7 @@ import plots  # noqa: E402  (the folder of this file has it)
 # ---- the questions ----
 
 ROWS = """linear-attention dfw retnet-memory lightning gla-memory mamba-memory mamba2-memory
-  hgrn2-memory deltanet-memory deltanet-neg-eigval longhorn nlms gated-deltanet
+  hgrn2-memory rwkv6-memory deltanet-memory deltanet-neg-eigval longhorn nlms gated-deltanet
   gated-deltanet-neg-eigval gated-deltanet-2 deltaproduct gated-deltaproduct kda-memory eda
   mdn comba rwkv7-memory mesa rls softmax-attention sliding-window ttt-linear-memory
   ttt-mlp-memory titans moneta yaad memora atlas""".split()

@@ -34,6 +34,7 @@ COLOURS = {
     # matrices that add and fade
     "linear-attention": "#be185d", "dfw": "#e26ba3", "retnet": "#a21caf", "lightning": "#d65be0",
     "gla": "#9a6bd6", "mamba": "#6b3fa0", "mamba2": "#8250df", "hgrn2": "#b892e0",
+    "rwkv6": "#c48fc9",
     # matrices that correct
     "deltanet": "#5b9a0b", "deltanet-neg-eigval": "#3b5f0c", "longhorn": "#8cae2b",
     "nlms": "#a8a11c", "gated-deltanet": "#16803c", "gated-deltanet-neg-eigval": "#0a4d27",

@@ -591,8 +591,21 @@ HELP void regroup(miras_memory_desc *d) {
   if (ref_group_end(d, d->value_dim - 1, d->value_dim) != d->value_dim) d->groups[0] = '\0';
 }
 
-/* What does not go with a decay of each entry. */
+/* What does not go with tokens that read first. */
+HELP void plain_ahead(miras_memory_desc *d) {
+  if (d->bias != MIRAS_BIAS_DOT) {
+    d->order = MIRAS_ORDER_ERROR_FIRST;
+    return;
+  }
+  d->value_decay_gate = MIRAS_GATE_CONSTANT;
+  d->normalize = 0;
+  if (d->inner_steps > 1) d->inner_steps = 0;
+}
+
+/* And with a decay of each entry. */
 HELP void plain_scan(miras_memory_desc *d) {
+  if (d->order == MIRAS_ORDER_READ_FIRST) plain_ahead(d);
+  if (d->decay_gate != MIRAS_GATE_ENTRY) return;
   d->value_decay_gate = MIRAS_GATE_CONSTANT;
   d->normalize = d->separate_erase = 0;
   d->order = MIRAS_ORDER_ERROR_FIRST;
@@ -616,14 +629,7 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
-  if (d.order == MIRAS_ORDER_READ_FIRST && d.bias != MIRAS_BIAS_DOT)
-    d.order = MIRAS_ORDER_ERROR_FIRST;
-  if (d.order == MIRAS_ORDER_READ_FIRST) {
-    d.value_decay_gate = MIRAS_GATE_CONSTANT;
-    d.normalize = 0;
-    if (d.inner_steps > 1) d.inner_steps = 0;
-  }
-  if (d.decay_gate == MIRAS_GATE_ENTRY) plain_scan(&d);
+  plain_scan(&d);
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT && d.algorithm != MIRAS_ALGORITHM_RECURSIVE)
     d.diagonal = 0;
   if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;

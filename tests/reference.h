@@ -3035,6 +3035,24 @@ REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *o
   free(gate);
 }
 
+/* Rows h [batch, T, width] of an MLP with a token shift. Returns how much of what it adds comes
+ * through, [batch, T, width] before a sigmoid, of two mixes; NULL: all. */
+REF double *ref_mlp_shift(const ref_model *m, int l, double *h, int batch, int T, int mixes) {
+  const size_t n = (size_t)m->d.width, each = (size_t)T * n, all = (size_t)batch * each;
+  const double *mix = ref_param(m, l, "shift.mix");
+  double *z = (double *)ref_zeros(all), *by = NULL;
+  for (int j = mixes - 1; j >= 0; j--) {
+    for (size_t b = 0; b < (size_t)batch; b++)
+      ref_shift(z + b * each, h + b * each, mix + (size_t)j * n, T, n);
+    if (j == 0) break;
+    by = (double *)ref_zeros(all);
+    ref_project(by, z, ref_param(m, l, "mlp.receptance"), all / n, n, n);
+  }
+  memcpy(h, z, all * sizeof *h);
+  free(z);
+  return by;
+}
+
 /* A mixture of experts, row by row: out [N, width] of h. How far the last expert that a row chooses
  * is from the first that it does not is a corner. */
 REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, double *out,
@@ -3151,10 +3169,9 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
   for (int l = 0; l < ref_layers(m); l++) {
     char name[80];
     size_t inner;
-    double *mem;
+    double *mem, *by;
     const int shift = ref_layer_of(m, l)->mlp.token_shift;
     const int post = ref_layer_of(m, l)->attention.post_norm;
-    double *by = NULL;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
       ref_block_norm(m, h, x, l, "norm1", N, width);
@@ -3196,19 +3213,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     if (ref_layer_of(m, l)->mlp.none) continue;
     if (post) memcpy(h, x, N * width * sizeof *h);
     else ref_block_norm(m, h, x, l, "norm2", N, width);
-    if (shift > 1) { /* how much of what the MLP adds comes through */
-      double *z = (double *)ref_zeros(N * width);
-      by = (double *)ref_zeros(N * width);
-      for (size_t b = 0; b < (size_t)batch; b++)
-        ref_shift(z + b * (size_t)T * width, h + b * (size_t)T * width,
-                  ref_param(m, l, "shift.mix") + width, T, width);
-      ref_project(by, z, ref_param(m, l, "mlp.receptance"), N, width, width);
-      free(z);
-    }
-    for (size_t b = 0; shift && b < (size_t)batch; b++) {
-      ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
-      memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
-    }
+    by = shift ? ref_mlp_shift(m, l, h, batch, T, shift) : NULL;
     if (ref_layer_of(m, l)->mlp.experts > 0) ref_experts(m, l, h, N, add, branches);
     else ref_mlp(m, l, h, N, add);
     if (ref_layer_of(m, l)->mlp.experts > 0)

@@ -272,7 +272,7 @@ static int many(const miras_model_desc *d) {
 
 /* Whole models as published, in patterns with other layers. */
 static const struct { const char *name, *pattern; } wholes[] = {
-  {"rwkv7", "mgmw"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"},
+  {"rwkv7", "mgmw"}, {"rwkv6", "mg"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"},
   {"mamba", "mwm"}};
 enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 

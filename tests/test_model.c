@@ -3161,7 +3161,6 @@ static void test_rwkv_refusals(void) {
     {"m.memory.order=error-first", "it needs memory.order read-first"},
     {"m.memory.bias=l2", "it needs memory.bias dot"},
     {"m.memory.inner_steps=2", "it needs memory.inner_steps 1"},
-    {"m.memory.retention=all", "order is 2 (read-first)"},
     {"m.memory.normalize=1 m.memory.feature_map=elu", "it needs memory.normalize 0"},
     {"m.memory.value_decay_gate=channel", "it needs memory.value_decay_gate constant"},
     {"g.mlp.token_shift=3", "token_shift is 3"},
@@ -3182,7 +3181,7 @@ static void test_rwkv_refusals(void) {
     {"m.mixer.out_norm=layer", "out_norm is 1 (layer)"},
     {"m.mixer.rope.type=position", "rope.type is 1 (position)"},
     {"m.mixer.qk_heads=1", "qk_heads is 1"},
-    {"m.mixer.qk_map=l2 m.rwkv.rate_rank=0", "separate_erase is 1"},
+    {"m.mixer.qk_map=l2 m.rwkv.rate_rank=0 m.rwkv.value_rank=0", "separate_erase is 1"},
     {"m.mixer.qk_map=l2 m.memory.separate_erase=0", "rate_rank is 3, but it has a meaning only"},
     {"m.mixer.qk_map=l2 m.memory.separate_erase=0 m.rwkv.rate_rank=0 m.rwkv.value_rank=0 "
      "m.mixer.out_gate_rank=0", "it needs mixer.qk_map erase or none"},
