@@ -432,12 +432,13 @@ job 'compiles: tests/big.c' '' \
 # every row passes; of recall those are listed that do (Memora needs the long form), and of layers
 # as published those with a convolution or positions.
 recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba-memory,mamba2-memory
-recall_rows=$recall_rows,hgrn2-memory,deltanet-memory,deltanet-neg-eigval,longhorn,nlms
+recall_rows=$recall_rows,hgrn2-memory,rwkv6-memory,deltanet-memory,deltanet-neg-eigval,longhorn
+recall_rows=$recall_rows,nlms
 recall_rows=$recall_rows,gated-deltanet,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
 recall_rows=$recall_rows,gated-deltaproduct,kda-memory,eda,mdn,comba,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
-recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv7,titans-mag
+recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv6,rwkv7,titans-mag
 group=learning
 job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak

@@ -128,7 +128,7 @@ static int is_one_of(const char *name, const char *list) {
 static void sums_and_differences(void **state) {
   static const char does[] =
     " linear-attention dfw retnet-memory lightning gla-memory mamba-memory mamba2-memory "
-    "hgrn2-memory lru-memory s5-memory rg-lru hgrn-memory mesa ";
+    "hgrn2-memory rwkv6-memory lru-memory s5-memory rg-lru hgrn-memory mesa ";
   int i;
   (void)state;
   fill(1);
@@ -327,7 +327,7 @@ static void ledgers_of_all_rows(void **state) {
     miras_close(l);
     miras_close(m);
   }
-  assert_int_equal(explained, 30);
+  assert_int_equal(explained, 31);
 }
 
 /* Of DeltaNet with steps of 1/2: the weight of a write is eta k.u, u = the query, drawn through the
@@ -395,7 +395,7 @@ static void rewards_of_all_rows(void **state) {
     free(trace);
     miras_close(m), miras_close(plain);
   }
-  assert_int_equal(takes, 26);
+  assert_int_equal(takes, 27);
 }
 
 /* With reward 1 a trace is momentum. */

@@ -71,6 +71,7 @@ static const wide_case wide_cases[] = {
   {"titans-mag", "", ""},
   {"titans-mac", "", ""},
   {"rwkv7", "mg", ""},
+  {"rwkv6", "mg", ""},
   {"mamba", "", "memory.key_dim=16"},
   {"mamba2", "", ""},
   {"gla", "", ""}
