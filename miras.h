@@ -20876,7 +20876,6 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_MLP_GATE, "mlp.gate", MIRAS__BY_TIMES, 12, 10, 1)                                     \
   X(MIRAS__W_MLP_UP, "mlp.up", MIRAS__BY_TIMES, 13, 10, 1)                                         \
   X(MIRAS__W_MLP_DOWN, "mlp.down", MIRAS__BY_TIMES, 14, 0, 1)                                      \
-  X(MIRAS__W_RECEPTANCE, "mlp.receptance", MIRAS__BY_TIMES, 41, 10, 1)                             \
   X(MIRAS__W_BIAS_MLP_GATE, "mlp.gate_bias", MIRAS__BY_TILE, 0, 0, 1)                              \
   X(MIRAS__W_BIAS_MLP_UP, "mlp.up_bias", MIRAS__BY_TILE, 0, 0, 1)                                  \
   X(MIRAS__W_BIAS_MLP_DOWN, "mlp.down_bias", MIRAS__BY_TILE, 0, 0, 1)
@@ -25355,7 +25354,7 @@ static void miras__build_mlp_layer(miras__program *p, const miras_layer_desc *d)
     if (mixes > 1) {
       h = miras__add_mix(p, hd, 1, (size_t)mixes, 0);
       by = miras__rows_new(p, "by", p->width);
-      miras__add_columns(p, by, 0, h, MIRAS__W_RECEPTANCE, p->width);
+      miras__add_columns(p, by, 0, h, MIRAS__W_OUT_GATE, p->width);
     }
     h = miras__add_mix(p, hd, 0, (size_t)mixes, 0);
   }
@@ -25855,7 +25854,7 @@ typedef struct miras__reader {
   size_t n;
   int line;
   unsigned char as[MIRAS__ARRAYS], length[MIRAS__ARRAYS];   /* of a name; 0: it has none          */
-  uint32_t name[MIRAS__ARRAYS];    /* where in p->text, of those that the array itself has not    */
+  uint16_t name[MIRAS__ARRAYS];    /* where in p->text, of those that the array itself has not    */
   uint16_t from[MIRAS__OPS];       /* lines of operations                                         */
 } miras__reader;
 
@@ -26144,7 +26143,7 @@ static int miras__text_has(miras__reader *r, const char *form) {
 /* An array gets its name. */
 static int miras__text_name(miras__reader *r, int i, const miras__piece *x, int as) {
   r->length[i] = (unsigned char)(x->length < 255 ? x->length : 255);
-  if (x->length >= sizeof r->p->array[i].name) r->name[i] = (uint32_t)(x->name - r->p->text);
+  if (x->length >= sizeof r->p->array[i].name) r->name[i] = (uint16_t)(x->name - r->p->text);
   r->as[i] = (unsigned char)as;
   memset(r->p->array[i].name, 0, sizeof r->p->array[i].name);
   memcpy(r->p->array[i].name, x->name,
@@ -26944,7 +26943,10 @@ static MIRAS__COLD miras_result miras__build_text(miras__program *p, const miras
     const char *at = r.at;
     if (miras__text_word(&r)) {
       if (miras__same(r.word, "layer")) break;
-      right = miras__text_line(&r);
+      right = r.at - text > UINT16_MAX
+                ? miras__text_not(&r, "it begins more than 65535 characters, blanks and remarks "
+                                      "among them, behind its layer")
+                : miras__text_line(&r);
     }
     if (!right || !miras__text_next(&r)) break;
     if (at == r.at) right = miras__text_not(&r, "a character that no word has");

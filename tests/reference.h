@@ -3046,7 +3046,7 @@ REF double *ref_mlp_shift(const ref_model *m, int l, double *h, int batch, int T
       ref_shift(z + b * each, h + b * each, mix + (size_t)j * n, T, n);
     if (j == 0) break;
     by = (double *)ref_zeros(all);
-    ref_project(by, z, ref_param(m, l, "mlp.receptance"), all / n, n, n);
+    ref_project(by, z, ref_param(m, l, "out_gate.weight"), all / n, n, n);
   }
   memcpy(h, z, all * sizeof *h);
   free(z);

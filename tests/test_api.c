@@ -2673,13 +2673,15 @@ static void calls_agree(void **state) {
           memcpy(one[2] + b * R, q + (b * T + t) * R, R * sizeof(float));
         }
         assert_int_equal(forward_one(m[1], one[0], one[1], one[2], out), MIRAS_OK);
+        if (d.order == MIRAS_ORDER_READ_FIRST) miras_memory_read(m[2], one[2], out2);
         surprise = surprise_of_write(m[2], one[0], one[1]);
-        miras_memory_read(m[2], one[2], out2);
+        miras_memory_read(m[2], one[2], d.order == MIRAS_ORDER_READ_FIRST ? out3 : out2);
         assert_true(isfinite(surprise));
         /* a read of its own may add up in another order than the read that ends a token */
         for (n = 0; n < B * R; n++)       /* or be solved to another last digit */
           assert_near(out[n], out2[n], d.algorithm == MIRAS_ALGORITHM_LEAST_SQUARES ? 4e-5 : 4e-6);
-        miras_memory_read(m[2], one[2], out3);   /* reading changes nothing */
+        if (d.order != MIRAS_ORDER_READ_FIRST) memcpy(out3, out2, sizeof out3);
+        miras_memory_read(m[2], one[2], out2);   /* reading changes nothing */
         assert_memory_equal(out2, out3, sizeof out2);
         for (b = 0; b < B; b++)
           assert_memory_equal(out + b * R, whole + (b * T + t) * R, R * sizeof(float));

@@ -354,6 +354,7 @@ static void test_refused(void **unused) {
     {7, LAYER("out = branch h"),
      "program, line 2: memory stands there 0 times; by the layer's fields it stands 1 times"}
   };
+  char *far;
   size_t i;
   (void)unused;
   for (i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -363,6 +364,21 @@ static void test_refused(void **unused) {
     if (miras_model_size(&d, why, sizeof why)) fail_msg("%s is not refused", cases[i].text);
     assert_string_equal(why, cases[i].why);
   }
+  far = (char *)malloc(70000);
+  assert_non_null(far);
+  for (i = 0; i < 2; i++) {                        /* names lie where 16 bits lead               */
+    memset(far, ' ', 70000);
+    memcpy(far, "h = norm x norm1.gain;", 22);
+    memcpy(far + (i ? 60000 : 66000), "out = branch h", 15);   /* and its end                     */
+    miras_model_desc d = own_desc(0);
+    char why[256] = "";
+    d.program = far;
+    assert_int_equal(miras_model_size(&d, why, sizeof why) > 0, i);
+    if (!i)
+      assert_string_equal(why, "program, line 2: it begins more than 65535 characters, blanks and "
+                               "remarks among them, behind its layer");
+  }
+  free(far);
 }
 
 /* Texts with words and characters changed: refused, or models that train and run. */
