@@ -300,7 +300,7 @@ static const struct {
    "mixer.conv_bias=1"},
   {MIRAS_PRESET_TITANS, 4, "titans, erases first", ".inner_steps=2 mixer.erase_first=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 35, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 36, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -545,6 +545,8 @@ static const struct {
    "v.memory.separate_erase=1 v.memory.bias=l2 v.memory.order=error-first v.mixer.qk_map=erase "
    "v.mixer.decay_form=bounded v.rwkv.mix_rank=0 v.rwkv.rate_rank=3 v.rwkv.value_rank=2 "
    "v.mixer.out_gate_rank=5 m.mixer.decay_form=root m.mixer.keep_min=0.3"},
+  {"rwkv6-memory", "rwkv6, a context whose tokens read first", "mw",
+   "layers=0 m.type=mac m.attention.window=8 m.memory.chunk=4"},
   {"griffin", "griffin", "mw", "m.mixer.gate_rank=0 logit_cap=0.7 w.attention.head_dim=6"},
   {"griffin", "griffin, two blocks, a fixed decay, keys; attention with biases and a gate", "wm",
    "m.memory.value_dim=10 m.mixer.gate_rank=0 m.mixer.gate_blocks=2 m.mixer.fixed_gates=1 "
