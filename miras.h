@@ -23628,7 +23628,7 @@ static void miras__adapter_jobs(const miras__visit *a, const miras__op *o, int i
 }
 
 /* The jobs of operation o for its weights, x' d. */
-static MIRAS__LISTED void miras__op_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
+static void miras__op_jobs(const miras__visit *a, const miras__op *o, const miras__aims *g,
                            miras__jobs *list) {
   const miras__program *p = a->layer->p;
   const int stream = o->what == MIRAS__OP_BRANCH, slot = 1 + stream;
