@@ -883,6 +883,7 @@ typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
   MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba)        */
   MIRAS_DECAY_FORM_EXP,     /* exp(-exp(g))                                     (RWKV-6)         */
+  MIRAS_DECAY_FORM_ROOT8,   /* sigmoid(g)^(1/8)                                   (GSA)          */
   MIRAS_DECAY_FORM_COUNT
 } miras_decay_form;
 
@@ -974,8 +975,9 @@ typedef struct miras_mixer_desc {
                               which all heads' values are a multiple; 65536: one for each head   */
   miras_decay_form decay_form; /* how a learned decay gate is made; 0 when it is a constant      */
   float decay_log_limit;   /* of MIRAS_DECAY_FORM_STEEP, 1e-3..1e3; 0 -> 5                       */
-  float keep_min;          /* forms sigmoid and root: least value of the gate before decay_horizon
-                              has its say, up to 0.9999; 0: no bound (GLA's clamp_min)           */
+  float keep_min;          /* forms sigmoid, root and root8: least value of the gate before
+                              decay_horizon has its say, up to 0.9999; 0: no bound (GLA's
+                              clamp_min)                                                         */
   int decay_horizon;       /* 0, or the tokens that learned decay gates may at most look back: alpha
                               is held to 1 - 1/decay_horizon, 2..2^30                            */
   int tied_dt;             /* 1: the learning rate's gate is learning_rate * softplus(g) of the
@@ -3654,7 +3656,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
            "l2 rms none complement erase l1 erase-gate feedback ones"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
-           "sigmoid root rate bounded floor steep time exp"),
+           "sigmoid root rate bounded floor steep time exp root8"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
@@ -3740,7 +3742,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mlp.norm_topk, 6, 0, 1, 0, "mlp.experts"),
   MIRAS__N(mlp.shared_experts, 6, 0, 8, 0, "mlp.experts"),
   MIRAS__D(mixer.keep_min, 6, 0, 0.9999f, 0,
-           "decay_gate not constant, mixer.decay_form sigmoid root"),
+           "decay_gate not constant, mixer.decay_form sigmoid root root8"),
   MIRAS__N(mixer.out_gate_first, 9, 0, 1, 0, MIRAS__MEMORY_TYPES ", mixer.out_gate not none"),
   MIRAS__D(mixer.out_scale, 9, 1e-6f, 1e6f, 0, MIRAS__MEMORY_TYPES),
   MIRAS__D(attention.out_scale, 9, 1e-6f, 1e6f, 0, "type attention parallel"),
@@ -5474,7 +5476,8 @@ enum {
   MIRAS__GATE_SIGMOID = MIRAS_DECAY_FORM_SIGMOID, MIRAS__GATE_ROOT = MIRAS_DECAY_FORM_ROOT,
   MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
   MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
-  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME, MIRAS__GATE_EXP = MIRAS_DECAY_FORM_EXP
+  MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME, MIRAS__GATE_EXP = MIRAS_DECAY_FORM_EXP,
+  MIRAS__GATE_ROOT8 = MIRAS_DECAY_FORM_ROOT8
 };
 
 /* Forms of biases on a norm (room @26). */
@@ -5945,6 +5948,7 @@ struct miras__kernels {
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
 #define miras__gate_bends MIRAS__IN_SET(miras__gate_bends)
+#define miras__gate_roots MIRAS__IN_SET(miras__gate_roots)
 #define miras__gate_bent MIRAS__IN_SET(miras__gate_bent)
 #define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
 #define miras__complement MIRAS__SHARED(miras__complement)
@@ -11423,6 +11427,7 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
  *   SIGMOID    y = c sigmoid(g)                dy/dg = c s (1 - s)              s = sigmoid(g)
  *   SOFTPLUS   y = c softplus(g)               dy/dg = c s
  *   ROOT       y = exp(-softplus(-g)/16)       dy/dg = y (1 - s)/16             c is not used
+ *   ROOT8      the same with 8
  *   RATE       y = exp(-exp(c) softplus(g))    dy/dg = -y exp(c) s,  dy/dc = -y exp(c) softplus(g)
  *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used
  *   FLOOR      y = b + (1 - b) s               dy/dg = (1 - b) s (1 - s)         b = sigmoid(c)
@@ -11436,12 +11441,16 @@ typedef struct miras__gate_form {
   vf sign, by;                         /* of g; the factor of what is in front of exp             */
 } miras__gate_form;
 
+static inline int miras__gate_roots(int form) {
+  return form == MIRAS__GATE_ROOT || form == MIRAS__GATE_ROOT8;
+}
+
 static inline miras__gate_form miras__gate_form_of(int form, vf c) {
   miras__gate_form f;
   f.outer = form != MIRAS__GATE_SIGMOID && form != MIRAS__GATE_SOFTPLUS;
   f.soft = form != MIRAS__GATE_SIGMOID && form != MIRAS__GATE_BOUNDED;
-  f.sign = V_SET1(form == MIRAS__GATE_ROOT ? -1.0f : 1.0f);
-  f.by = form == MIRAS__GATE_ROOT ? V_SET1(-0.0625f) : c;
+  f.sign = V_SET1(miras__gate_roots(form) ? -1.0f : 1.0f);
+  f.by = miras__gate_roots(form) ? V_SET1(form == MIRAS__GATE_ROOT ? -0.0625f : -0.125f) : c;
   if (form == MIRAS__GATE_BOUNDED) f.by = V_SET1(-0.60653066f);   /* exp(-1/2) */
   if (form == MIRAS__GATE_RATE) f.by = V_MUL(V_SET1(-1.0f), miras__v_exp(c));
   return f;
@@ -11502,7 +11511,7 @@ static void miras__gates_fwd(const miras__gating *how, float *y, float *g, size_
 /* dy becomes dg; doffset +=, dc += (RATE, FLOOR and STEEP only). */
 static void miras__gates_bwd(const miras__gating *how, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
-  const int root = how->form == MIRAS__GATE_ROOT, bends = miras__gate_bends(how->form);
+  const int root = miras__gate_roots(how->form), bends = miras__gate_bends(how->form);
   const int rate = how->form == MIRAS__GATE_RATE || (bends && how->form != MIRAS__GATE_EXP);
   const int held = how->low < how->high;
   size_t t;
@@ -24564,6 +24573,11 @@ static double miras__logit(double p) { return miras__log(p / (1 - p)); }
 /* x with softplus(x) = y. */
 static double miras__softplus_inverse(double y) { return y > 30 ? y : miras__log(miras__expm1(y)); }
 
+/* Of a form of gates that is a root of a sigmoid, which; of others 1. */
+static double miras__root_of(int form) {
+  return form == MIRAS__GATE_ROOT ? 16 : form == MIRAS__GATE_ROOT8 ? 8 : 1;
+}
+
 /* Find the bounds of g of decay gates, between which softplus(g) of a tied step, or the gate, has
  * the bounds that the descriptor asks for. */
 static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
@@ -24573,8 +24587,7 @@ static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
   m->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
   m->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
   if (keep > 0)
-    m->low = (float)miras__logit(
-      miras__pow(keep, d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT ? 16 : 1));
+    m->low = (float)miras__logit(miras__pow(keep, miras__root_of((int)d->mixer.decay_form)));
 }
 
 /* The gates of memories: the columns of each group, where they lie, and their bounds. Returns 0 if
@@ -24673,7 +24686,8 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
   loss = -miras__log(1 - f);
   *rate = 0;
   switch (group->form) {
-    case MIRAS__GATE_ROOT: return miras__logit(miras__exp(-16 * loss));
+    case MIRAS__GATE_ROOT: case MIRAS__GATE_ROOT8:
+      return miras__logit(miras__exp(-miras__root_of(group->form) * loss));
     case MIRAS__GATE_RATE:
       /* a tied step starts at softplus(g) = 0.1; otherwise the loss is softplus(g) itself */
       g = m->tied ? 0.1 : loss;

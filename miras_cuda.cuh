@@ -2670,9 +2670,10 @@ __device__ static inline float miras__fast_gate(const miras__fast_group *f, floa
     case MIRAS__GATE_SOFTPLUS:
       *by_g = f->cap * c * s;
       return f->cap * c * soft;
-    case MIRAS__GATE_ROOT:
-      y = f->cap * expf(-0.0625f * miras__softened(-g));
-      *by_g = y * (1 - s) * 0.0625f;
+    case MIRAS__GATE_ROOT: case MIRAS__GATE_ROOT8:
+      e = f->form == MIRAS__GATE_ROOT ? 0.0625f : 0.125f;
+      y = f->cap * expf(-e * miras__softened(-g));
+      *by_g = y * (1 - s) * e;
       return y;
     case MIRAS__GATE_RATE:
       e = expf(c), y = f->cap * expf(-e * soft);

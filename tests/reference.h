@@ -2152,6 +2152,8 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     case REF_KEEP:
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT)
         return most * fmax((double)d->mixer.keep_min, pow(ref_sigmoid(g), 1.0 / 16.0));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_ROOT8)
+        return most * fmax((double)d->mixer.keep_min, pow(ref_sigmoid(g), 0.125));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE)
         return most * exp(-exp(a) * ref_softplus(g));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR)

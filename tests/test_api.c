@@ -1594,7 +1594,8 @@ static void what_lacks_is_named(void **state) {
   static const struct { const char *field, *value, *other, *to, *lacks; } lack[] = {
     {"mixer.conv_size", "2", "mixer.conv_on", "none", "mixer.conv_on other than none"},
     {"mixer.conv_bias", "1", "mixer.conv_on", "none", "mixer.conv_on other than none"},
-    {"mixer.keep_min", "0.5", "mixer.decay_form", "rate", "mixer.decay_form sigmoid or root"},
+    {"mixer.keep_min", "0.5", "mixer.decay_form", "rate",
+     "mixer.decay_form sigmoid, root or root8"},
     {"mixer.out_norm_epsilon", "0.5", "mixer.out_norm", "none", "mixer.out_norm other than none"},
     {"mixer.norm_heads", "2", "mixer.out_norm", "none", "mixer.out_norm other than none"},
     {"mixer.qk_act", "none", "mixer.from_values", "1", "mixer.from_values 0"},

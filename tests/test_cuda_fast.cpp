@@ -68,6 +68,7 @@ static double gate_of(const miras__gating *how, double g, double c) {
   switch (how->form) {
     case MIRAS__GATE_SOFTPLUS: return how->cap * c * soft(g);
     case MIRAS__GATE_ROOT: return how->cap * exp(-soft(-g) / 16);
+    case MIRAS__GATE_ROOT8: return how->cap * exp(-soft(-g) / 8);
     case MIRAS__GATE_RATE: return how->cap * exp(-exp(c) * soft(g));
     case MIRAS__GATE_BOUNDED: return how->cap * exp(-exp(-0.5) * s);
     case MIRAS__GATE_FLOOR: return how->cap * (1 / (1 + exp(-c)) + (1 - 1 / (1 + exp(-c))) * s);

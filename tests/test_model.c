@@ -259,6 +259,8 @@ static const struct {
   {MIRAS_PRESET_GLA_MEMORY, 4, "gla, decay gates held from below, horizon",
    "mixer.keep_min=0.87 mixer.decay_horizon=20"},
   {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, decay gates held from below", "mixer.keep_min=0.9"},
+  {MIRAS_PRESET_GLA_MEMORY, 4, "gla, keep root8, held from below",
+   "mixer.decay_form=root8 mixer.keep_min=0.8"},
   {MIRAS_PRESET_DELTANET_MEMORY, 4, "deltanet, keys divided by their sum",
    "mixer.qk_map=l1 mixer.qk_act=elu mixer.scaled_queries=1 mixer.qk_heads=1"},
   {MIRAS_PRESET_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
