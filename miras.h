@@ -339,6 +339,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_HGRN2,               /* without convolutions and output gate, one norm for all
                                        heads, a floor of its own for each decay gate; gate_rank is
                                        heads * key_dim there                                     */
+  MIRAS_PRESET_GSA,                 /* HGRN2's memory and one more, of the keys of 64 slots, through
+                                       whose softmax it is read; no convolutions and output gate,
+                                       SiLU of answers, one norm for all heads; published with 4
+                                       heads, gate_rank heads * slots                            */
   MIRAS_PRESET_LRU,                 /* neither keys nor queries, convolutions or a norm of answers;
                                        a sigmoid of the layer's input as gate                    */
   MIRAS_PRESET_S5,                  /* likewise                                                  */
@@ -785,7 +789,7 @@ typedef enum miras_qk_map {
   MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn           */
   MIRAS_QK_MAP_NONE,       /* both as they are                                                   */
   MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - decay gate, without a projection of its own;
-                              needs decay_gate MIRAS_GATE_CHANNEL               (HGRN2)          */
+                              needs decay_gate MIRAS_GATE_CHANNEL        (HGRN2; GSA: see slots) */
   MIRAS_QK_MAP_ERASE,      /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
@@ -966,6 +970,13 @@ typedef struct miras_mixer_desc {
                               keys of their own, by rates of their own, which begin at 0.05 of
                               learning_rate, before it writes (EDA); needs bias L2 and more pairs
                               than one                                                           */
+  int slots;               /* types memory, mag, with MIRAS_QK_MAP_COMPLEMENT, dot product and one
+                              learning rate: 0, or each memory has so many slots, up to 4096, with
+                              a key [key_dim] and a value [value_dim] (gated slot attention). Slot i
+                              keeps f_i of both and takes 1 - f_i of the token's key and value, f
+                              the decay gates, and a token reads the values by softmax(K q), K
+                              [slots, key_dim] the keys. So the memory that sessions and files
+                              know has keys of `slots` numbers, 1 - f, and these as queries      */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv, nor with gate_blocks                                    */
@@ -989,6 +1000,7 @@ typedef struct miras_mixer_desc {
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
                               number each: a sum of MIRAS_FIXED_...; not of type rwkv            */
   /* what memories say */
+  miras_function out_act;  /* type memory: of answers, before all else: NONE, SILU, RELU, ELU    */
   int norm_heads;          /* type memory: heads whose answers are normed together, of which the
                               memory's are a multiple, or more than there are: all; 0 -> 1       */
   miras_norm out_norm;     /* type memory: the norm of answers                                   */
@@ -3792,6 +3804,8 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("logit_cap", d.logit_cap), MIRAS__REAL, 11, MIRAS__SHAPE, 1e-3f, 1e6f, 0, NULL, ""},
   MIRAS__N(mixer.erase_first, 11, 0, 1, 0, "type not rwkv"),
   MIRAS__N(rwkv.mix_rank, 11, 1, 4096, 32, "mixer.qk_map none"),
+  MIRAS__N(mixer.slots, 11, 0, 4096, 0, MIRAS__MEMORY_TYPES " mag, mixer.qk_map complement"),
+  MIRAS__P(mixer.out_act, 11, MIRAS_FN_NONE, MIRAS__MEMORY_TYPES, "none silu relu elu"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8 q4", ""},
@@ -3939,6 +3953,10 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
   {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
+  {"mixer.slots",
+   "exact, bias dot, feature_map none, normalize 0, learning_rate_gate constant, "
+   "value_decay_gate constant",
+   "both states of a slot take what it forgets"},
   {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1 ones",
    "queries and keys are parts of one product"},
   {"mixer.qk_map ones",
@@ -19470,11 +19488,15 @@ static const miras__setting miras__published_as[][8] = {
    MIRAS__L(mixer.v_act, MIRAS_FN_NONE), MIRAS__L(mixer.out_norm, MIRAS_NORM_NONE),
    MIRAS__L(mixer.out_gate, MIRAS_FN_SIGMOID), MIRAS__L(mixer.d_skip, 2)},      /* LRU, S5 */
   {MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ONES), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),
-   MIRAS__L(mixer.norm_heads, 65536)}                                                /* HGRN     */
+   MIRAS__L(mixer.norm_heads, 65536)},                                               /* HGRN     */
+  {MIRAS__L(mixer.slots, 64), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),           /* GSA      */
+   MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT8),
+   MIRAS__L(mixer.out_gate, MIRAS_FN_NONE), MIRAS__L(mixer.out_act, MIRAS_FN_SILU),
+   MIRAS__L(mixer.norm_heads, 65536)}
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
        MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_GRIFFIN, MIRAS__AS_LRU,
-       MIRAS__AS_HGRN, MIRAS__AS_TTT };
+       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT };
 MIRAS__FITS(miras__published_fit, MIRAS__COUNT(miras__published_as) == MIRAS__AS_TTT);
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -19539,6 +19561,7 @@ static const struct {
   {"retnet",
    MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
   {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2)},
+  {"gsa", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GSA)},
   {"lru", MIRAS_PRESET_LRU_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
   {"s5", MIRAS_PRESET_S5_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
   {"hgrn", MIRAS_PRESET_HGRN_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN)},
@@ -20840,6 +20863,7 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_ERASE_MIX, "erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1)                                 \
   X(MIRAS__W_FEEDBACK, "feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                              \
   X(MIRAS__W_MEMORY, "memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1)                                   \
+  X(MIRAS__W_SLOTS, "slots.init", MIRAS__BY_SEQUENCE, 0, 0, 1)                                     \
   X(MIRAS__W_GAIN, "memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                                    \
   X(MIRAS__W_RIDGE, "memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1)                                   \
   X(MIRAS__W_DECAY_LOG, "memory.decay_log", MIRAS__BY_SEQUENCE, 0, 0, 1)                           \
@@ -21022,9 +21046,11 @@ typedef struct miras__rope {
   float *turns;
 } miras__rope;
 
-/* The memories of a layer, one per head. */
+/* The memories of a layer, one per head; with slots two, of which the first has the slots' keys:
+ * `look`. dk: of the keys and queries that are made of tokens. */
 typedef struct miras__mixer {
   size_t heads, dk, dv, value, inner_steps;
+  size_t slots;
   size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
   size_t qk, keys, values;         /* columns of a row's queries, keys and values                 */
   size_t low_rank;                 /* columns that gates are made of; 0: of none                  */
@@ -21044,7 +21070,8 @@ typedef struct miras__mixer {
   size_t idling;
   miras__rope rope;
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
-  miras__plan plan;                /* batch 1                                                     */
+  unsigned char takes, asks;       /* of slots: what they take, again; softmax of their answers   */
+  miras__plan plan, look;          /* batch 1                                                     */
 } miras__mixer;
 
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
@@ -21966,6 +21993,17 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
  * of them, dx, dy their gradients; "=+" sets or, where another operation has written there,
  * adds. */
 
+/* The kinds of operations. */
+enum {
+  MIRAS__OP_NONE, MIRAS__OP_NORM, MIRAS__OP_RMS, MIRAS__OP_HEAD_NORM, MIRAS__OP_GATE,
+  MIRAS__OP_RELU2, MIRAS__OP_COPY, MIRAS__OP_SCALE, MIRAS__OP_SQUASH, MIRAS__OP_MULTIPLY,
+  MIRAS__OP_TIMES, MIRAS__OP_BRANCH, MIRAS__OP_SHIFT, MIRAS__OP_MIX, MIRAS__OP_GATES,
+  MIRAS__OP_CONV, MIRAS__OP_READ, MIRAS__OP_JOIN, MIRAS__OP_ANGLES, MIRAS__OP_TURN,
+  MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
+  MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
+  MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_COUNT
+};
+
 /* The visit's rows of the residual stream before an adjoint, and behind it. */
 static float *miras__stream_d(const miras__visit *a, size_t turn) {
   return a->d[(a->turn + turn) % 3] + a->row * a->layer->p->ld_x;
@@ -22474,8 +22512,9 @@ static miras__conv miras__conv_of(const miras__visit *a, const miras__op *o) {
 /* y = f(conv(x) + b) by heads; without weights f(x). Where a text goes on, its tails are kept for
  * the adjoint. */
 static MIRAS__LISTED void miras__op_conv(const miras__visit *a, const miras__op *o) {
+  const int tails = MIRAS__TRAINS && miras__param_of(a->layer->p, o->param)->rows > 0;
   miras__conv of;
-  if (MIRAS__TRAINS && !a->back && a->run && !a->first && miras__tails_of(a) != a->run)
+  if (tails && !a->back && a->run && !a->first && miras__tails_of(a) != a->run)
     a->k->copy(miras__tails_of(a), a->run, a->layer->p->states);
   of = miras__conv_of(a, o);
   a->k->conv_fwd(miras__of_head(a, o->out, 0), &of);
@@ -22516,6 +22555,28 @@ static MIRAS__LISTED void miras__op_read_bwd(const miras__visit *a, const miras_
       if (add || j) a->k->add_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
       else a->k->copy_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
     }
+}
+
+/* y by heads = softmax of rows of x, of each head's numbers */
+static MIRAS__LISTED void miras__op_softmax(const miras__visit *a, const miras__op *o) {
+  const miras__sheet x = miras__x_of(a, o, 0);
+  const size_t n = o->cols;
+  size_t h;
+  for (h = 0; h < o->heads; h++)
+    a->k->feature_rows(MIRAS_FN_SOFTMAX, miras__of_head(a, o->out, h), n, x.p + h * n, x.ld, a->n,
+                       n);
+}
+
+/* dx = y (.) (dy - y . dy) */
+static MIRAS__LISTED void miras__op_softmax_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__sheet dx = miras__dx_of(a, o, 0);
+  const size_t n = o->cols;
+  size_t h;
+  for (h = 0; h < o->heads; h++) {
+    const float *y = miras__of_head(a, o->out, h);
+    a->k->feature_rows_bwd(MIRAS_FN_SOFTMAX, dx.p + h * n, dx.ld,
+                           miras__grad_of_head(a, o->out, h), y, n, y, n, a->n, n);
+  }
 }
 
 /* Rows of y = x by heads */
@@ -22721,17 +22782,21 @@ static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
   k->axpy_rows(dx, n, 1, miras__gate_of(m, MIRAS__STEP, h, gates), ld, dreplace, n, rows, n);
 }
 
-/* Keys, and what is erased and put in its place, by qk_map. */
+/* Keys, and what is erased and put in its place, by qk_map; those of slots are twice there, since
+ * two memories read them. */
 static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
+  const size_t n = (size_t)m->plan.d.key_dim;
   const miras__gates *keep = &m->gate[MIRAS__KEEP];
   const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
       a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
-                       gates.p + keep->first + h * m->dk,
-                       miras__x_of(a, o, 1).p + keep->from + h * m->dk, gates.ld, a->n, m->dk);
+                       gates.p + keep->first + h * n,
+                       miras__x_of(a, o, 1).p + keep->from + h * n, gates.ld, a->n, n);
+      if (m->slots)
+        a->k->copy(miras__of_head(a, m->takes, h), miras__of_head(a, m->k, h), a->n * n);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_fwd(miras__of_head(a, m->k, h), miras__of_head(a, m->erase, h),
@@ -22745,12 +22810,16 @@ static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op 
 static MIRAS__LISTED void miras__op_keys_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const miras__sheet dgates = miras__grad(a, m->gated, 0);
+  const size_t n = (size_t)m->plan.d.key_dim;
   size_t h;
   (void)o;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
-      a->k->axpy_rows(miras__gate_of(m, MIRAS__KEEP, h, dgates.p), dgates.ld, -1, NULL, 0,
-                      miras__grad_of_head(a, m->k, h), m->dk, a->n, m->dk);
+      float *dkeep = miras__gate_of(m, MIRAS__KEEP, h, dgates.p);
+      a->k->axpy_rows(dkeep, dgates.ld, -1, NULL, 0, miras__grad_of_head(a, m->k, h), n, a->n, n);
+      if (m->slots)
+        a->k->axpy_rows(dkeep, dgates.ld, -1, NULL, 0, miras__grad_of_head(a, m->takes, h), n,
+                        a->n, n);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
       a->k->erase_bwd(miras__grad_of_head(a, m->k, h), miras__grad_of_head(a, m->erase, h),
@@ -22765,14 +22834,33 @@ static MIRAS__LISTED void miras__op_keys_bwd(const miras__visit *a, const miras_
   }
 }
 
-/* ---- memories ---- */
+/* ---- memories ----
+ *
+ * Gated slot attention (Zhang et al. 2024): with f_t [m] the decay gates of m slots, keys K [m, dk]
+ * and values V [m, dv],
+ *   K_t = diag(f_t) K_(t-1) + (1 - f_t) k_t'        o_t = K_t q_t
+ *   V_t = diag(f_t) V_(t-1) + (1 - f_t) v_t'        y_t = V_t' p_t,  p_t = softmax(o_t)
+ * Each is a row of room @50. V is one with keys 1 - f, values v, decays f of the keys' channels and
+ * queries p. K, read along its rows, is one as its transpose: with S = K',
+ *   S_t = S_(t-1) diag(f_t) + k_t (1 - f_t)'        o_t = S_t' q_t
+ * has keys k, values 1 - f and decays f of the values' channels. That is the operation LOOKUP, and
+ * SOFTMAX stands between the two. f is a gate of either, and of 1 - f there are two arrays, so that
+ * each adjoint leaves gradients of its own; those of gates and of keys add them up. */
+
+/* The plan of the memories that an operation runs: of those that say y, or of slots' keys. */
+static const miras__plan *miras__plan_of(const miras__program *p, const miras__op *o) {
+  return o->what == MIRAS__OP_LOOKUP ? &p->mixer.look : &p->mixer.plan;
+}
 
 /* Head h's rows of all that it reads, and how far apart they are; NULL: the layer has none. Queries
  * and keys are those of its group, their gradients its own. */
 static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op *o, size_t h,
                                           int grads) {
   const miras__mixer *m = &a->layer->p->mixer;
-  const unsigned char reads[] = {m->k, m->v, o->in[0], m->erase, m->replace};
+  const int looks = o->what == MIRAS__OP_LOOKUP;
+  const int others = !m->slots ? -1 : looks ? (int)MIRAS__KEEP : (int)MIRAS__VALUE_KEEP;
+  const unsigned char reads[] = {looks ? m->own : m->k, looks ? m->takes : m->v, o->in[0],
+                                 m->erase, m->replace};
   const miras__sheet gates = grads ? miras__grad(a, m->gated, 0) : miras__sheet_of(a, m->gated, 0);
   miras__head_grads g;
   size_t i;
@@ -22782,11 +22870,11 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
     if (part)
       miras__input_set(&g, i < 3 ? i : i + 5,
                        grads ? miras__grad_of_head(a, part, h)
-                             : miras__of_head(a, part, part == m->v ? h : h / m->group),
+                             : miras__of_head(a, part, i == 1 ? h : h / m->group),
                        a->layer->p->array[part].dim);
   }
   for (i = 0; m->gated && i < 5; i++) {
-    float *rows = miras__gate_of(m, (int)i, h, gates.p);
+    float *rows = (int)i == others ? NULL : miras__gate_of(m, (int)i, h, gates.p);
     if (rows) miras__input_set(&g, i + 3, rows, gates.ld);
   }
   return g;
@@ -22838,6 +22926,8 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
                               miras__head_io *io, miras__call *run) {
   const miras__layer *layer = a->layer;
   const miras__mixer *m = &layer->p->mixer;
+  const miras__plan *plan = miras__plan_of(layer->p, o);
+  const int looks = o->what == MIRAS__OP_LOOKUP;
   const miras__head_grads rows = miras__head_rows(a, o, h, 0);
   const size_t chunk = layer->p->chunk, segments = o->segment ? (a->length + chunk - 1) / chunk : 1;
   const size_t segment = a->sequence * segments + (o->segment ? a->first / chunk : 0);
@@ -22846,12 +22936,13 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
   memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
   io->head = h;
-  miras__constant_gates(&m->plan.d, layer->keep + h, io);
+  miras__constant_gates(&plan->d, looks ? m->idle + m->idling : layer->keep + h, io);
   if (m->plan.d.token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
-  io->y = y.p + h * m->dv, io->ldy = y.ld;
+  io->y = y.p + h * (size_t)plan->d.value_dim, io->ldy = y.ld;
   if (m->qk_map == MIRAS_QK_MAP_ONES) io->k = io->q = m->idle + m->idling;
   if (o->function) miras__only_reads(m, io);
   miras__layer_head(layer, a->k, h, run);
+  if (looks) run->p = plan, run->init = miras__weight(layer, MIRAS__W_SLOTS) + h * plan->weights;
   run->io = io;
   run->position = a->position + (uint64_t)a->first;
   run->scratch = a->scratch;
@@ -22860,11 +22951,11 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
     run->tape = a->kept.tape[o->part] + (segment * m->heads + h) * a->kept.per_tape[o->part];
 }
 
-/* Where head h's state of memory `part` is: in the text's or, segment by segment of a new one, in
- * scratch, that of what only recalls behind. */
-static float *miras__state_of_head(const miras__visit *a, size_t part, int recalls, size_t h) {
+/* Where head h's state of memory `part` is, of `each` floats: in the text's or, segment by segment
+ * of a new one, in scratch, that of what only recalls behind. */
+static float *miras__state_of_head(const miras__visit *a, size_t part, int recalls, size_t h,
+                                   size_t each) {
   const miras__program *p = a->layer->p;
-  const size_t each = p->mixer.plan.head_state;
   return (a->run ? a->run + p->state[part]
                  : miras__to(a->states, recalls ? p->mixer.heads * each : 0)) +
          h * each;
@@ -22874,7 +22965,7 @@ static float *miras__state_of_head(const miras__visit *a, size_t part, int recal
  * recalls alone has, from a segment's start on, a copy of the memory that writes. */
 static MIRAS__LISTED void miras__op_memory(const miras__visit *a, const miras__op *o) {
   const miras__program *p = a->layer->p;
-  const size_t state = p->mixer.plan.head_state;
+  const size_t state = miras__plan_of(p, o)->head_state;
   const int starts = o->function && !miras__mod(a->position + (uint64_t)a->first, p->chunk);
   miras__head_io io;
   miras__call run;
@@ -22882,19 +22973,19 @@ static MIRAS__LISTED void miras__op_memory(const miras__visit *a, const miras__o
   for (h = a->h; h < miras__heads_end(a, p->mixer.heads); h++) {
     miras__layer_call(a, o, h, &io, &run);
     if (!MIRAS__TRAINS || o->segment || a->run)
-      run.state = miras__state_of_head(a, o->part, o->function, h);
+      run.state = miras__state_of_head(a, o->part, o->function, h, state);
     else run.state = a->scratch, run.scratch += state;
     if (MIRAS__TRAINS && !a->run && !a->first && !o->function)
       a->k->fill(run.state, 0, state);
-    if (starts) a->k->copy(run.state, miras__state_of_head(a, p->writes, 0, h), state);
+    if (starts) a->k->copy(run.state, miras__state_of_head(a, p->writes, 0, h, state), state);
     miras__head_forward(&run);
   }
 }
 
-/* The sums of head h for what its memory begins with. */
-static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run) {
+/* The sums of head h for what its memory begins with: parameter `init`, and others. */
+static void miras__layer_sums(const miras__visit *a, int init, size_t h, miras__call *run) {
   const size_t heads = a->layer->p->mixer.heads;
-  run->dinit = miras__head_sum(a, MIRAS__W_MEMORY, h, heads);
+  run->dinit = miras__head_sum(a, init, h, heads);
   run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h, heads);
   run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h, heads);
   run->dridge = miras__head_sum(a, MIRAS__W_RIDGE, h, heads);
@@ -22905,7 +22996,8 @@ static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run)
  * state's gradient goes on in a->dstates; what only recalls gives that and dq alone. */
 static MIRAS__LISTED void miras__op_memory_bwd(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
-  const size_t n = m->plan.head_dstate, each = miras__padded(n);
+  const miras__plan *plan = miras__plan_of(a->layer->p, o);
+  const size_t n = plan->head_dstate, each = miras__padded(n);
   const miras__sheet dy = miras__dy_of(a, o);
   miras__head_grads g;
   miras__head_io io;
@@ -22926,9 +23018,9 @@ static MIRAS__LISTED void miras__op_memory_bwd(const miras__visit *a, const mira
       g.rho = miras__head_sum(a, MIRAS__W_RATES, h, m->heads);
     }
     run.g = &g;
-    run.dy = dy.p + h * m->dv, run.lddy = dy.ld;
+    run.dy = dy.p + h * (size_t)plan->d.value_dim, run.lddy = dy.ld;
     run.dstate = d;
-    miras__layer_sums(a, h, &run);
+    miras__layer_sums(a, o->what == MIRAS__OP_LOOKUP ? MIRAS__W_SLOTS : MIRAS__W_MEMORY, h, &run);
     miras__head_backward(&run);
     if (o->function) a->k->add(dstate, d, n);
   }
@@ -23352,15 +23444,6 @@ enum {
   MIRAS__IS_BY_HEADS = 16, MIRAS__IS_FOLLOWS = 32, MIRAS__IS_IN_PLACE = 64, MIRAS__IS_HEAVY = 128,
   MIRAS__IS_AGAIN = 256, MIRAS__IS_AT_GRAD = 512, MIRAS__IS_THROUGH = 1024, MIRAS__IS_STREAMS = 2048
 };
-enum {
-  MIRAS__OP_NONE, MIRAS__OP_NORM, MIRAS__OP_RMS, MIRAS__OP_HEAD_NORM, MIRAS__OP_GATE,
-  MIRAS__OP_RELU2, MIRAS__OP_COPY, MIRAS__OP_SCALE, MIRAS__OP_SQUASH, MIRAS__OP_MULTIPLY,
-  MIRAS__OP_TIMES, MIRAS__OP_BRANCH, MIRAS__OP_SHIFT, MIRAS__OP_MIX, MIRAS__OP_GATES,
-  MIRAS__OP_CONV, MIRAS__OP_READ, MIRAS__OP_JOIN, MIRAS__OP_ANGLES, MIRAS__OP_TURN,
-  MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
-  MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
-  MIRAS__OP_BLOCKS, MIRAS__OP_COUNT
-};
 typedef void (*miras__op_fn)(const miras__visit *a, const miras__op *o);
 typedef struct miras__op_kind {
   const char *word;
@@ -23420,8 +23503,17 @@ static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"tail", miras__op_tail, NULL, MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS, 0, 0, 0},
   {"experts", miras__op_experts, MIRAS__BACK(miras__op_experts_bwd), MIRAS__IS_DENSE, 30, 14, 23},
   {"blocks", miras__op_blocks, MIRAS__BACK(miras__op_blocks_bwd),
-   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 0, 1}
+   MIRAS__IS_DENSE | MIRAS__IS_HEAVY, 2, 0, 1},
+  /* in: q, own, takes, gates */
+  {"lookup", miras__op_memory, MIRAS__BACK(miras__op_memory_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY, 30, 0, 15},
+  {"softmax", miras__op_softmax, MIRAS__BACK(miras__op_softmax_bwd), MIRAS__IS_TEXT, 1, 0, 1}
 };
+
+/* Does an operation run memories, of layers or of slots' keys? */
+static int miras__is_memory(const miras__op *o) {
+  return o->what == MIRAS__OP_MEMORY || o->what == MIRAS__OP_LOOKUP;
+}
 
 /* ---- going through them ---- */
 
@@ -24390,10 +24482,12 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
   p->pack = miras__pack_of(side, p->form);
 }
 
-/* The states of a running text: tails, then of memories, of attention, of memories that recall.
+/* The states of a running text: tails, then of memories, of attention, of memories that recall or
+ * have the keys of slots.
  * Which of the last three an operation has; -1: none. */
 static int miras__state_turn(const miras__op *o) {
   if (o->what == MIRAS__OP_ATTEND) return 1;
+  if (o->what == MIRAS__OP_LOOKUP) return 2;
   return o->what != MIRAS__OP_MEMORY ? -1 : o->function ? 2 : 0;
 }
 
@@ -24406,12 +24500,12 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
   p->states = p->run;
   for (i = 0; i < 3 * p->ops; i++) {
     const miras__op *o = &p->op[i % p->ops];
-    const int memory = o->what == MIRAS__OP_MEMORY;
+    const int memory = miras__is_memory(o);
     if (miras__state_turn(o) != i / p->ops) continue;
     p->state[o->part] = p->run;
-    if (memory && !o->function) p->writes = o->part;
+    if (o->what == MIRAS__OP_MEMORY && !o->function) p->writes = o->part;
     miras__grow(&p->run, memory ? p->mixer.heads : miras__heads_of(p, o),
-                memory ? p->mixer.plan.head_state : p->attending.state);
+                memory ? miras__plan_of(p, o)->head_state : p->attending.state);
   }
 }
 
@@ -24426,7 +24520,7 @@ static MIRAS__CALLED size_t miras__attending_room(const miras__program *p, int b
 /* Scratch of a worker: products, a task's arrays and an operation's own room; or what a head works
  * in. */
 static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
-  const miras__plan *plan = &p->mixer.plan;
+  const miras__plan *plan = &p->mixer.plan, *of;
   const size_t states = 2 * p->mixer.heads;
   size_t room = miras__tasks_make(p, 0), own = 0, heads = 0, back = 0, jobs = 0;
   int i, segments = 0;
@@ -24435,9 +24529,10 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
     const miras__op *o = &p->op[i];
     own = miras__larger(own, miras__op_room(p, o));
     segments |= o->segment;
-    if (o->what == MIRAS__OP_MEMORY) {
-      heads = miras__larger(heads, plan->scratch);
-      back = miras__larger(back, plan->head_state + plan->scratch_backward);
+    if (miras__is_memory(o)) {
+      of = miras__plan_of(p, o);
+      heads = miras__larger(heads, of->scratch);
+      back = miras__larger(back, of->head_state + of->scratch_backward);
       back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
     if (o->what == MIRAS__OP_ATTEND) {
@@ -24528,9 +24623,9 @@ static void miras__works(const miras__program *p, const miras__extent *e, miras_
 static size_t miras__tape_of(const miras__program *p, const miras__op *o, const miras__extent *e) {
   const miras__attending *s = &p->attending;
   size_t all = 0;
-  if (o->what == MIRAS__OP_MEMORY)
+  if (miras__is_memory(o))
     return o->segment ? miras__segment_tape(p, e->length)
-                      : miras__padded(miras__plan_tape(&p->mixer.plan, e->length));
+                      : miras__padded(miras__plan_tape(miras__plan_of(p, o), e->length));
   miras__grow(&all, e->length, s->group * (s->dk + 2));
   if (o->segment) return all;
   all = miras__padded(all);
@@ -24546,7 +24641,7 @@ static void miras__keeps(const miras__program *p, const miras__extent *e, miras_
   kept->tails = miras__floats(a, e->carries ? e->batch : 0, p->states);
   for (i = 0; MIRAS__TRAINS && e->train && i < p->ops; i++) {
     const miras__op *o = &p->op[i];
-    const int memory = o->what == MIRAS__OP_MEMORY;
+    const int memory = miras__is_memory(o);
     size_t times = 1, tasks = 0, heads = 0;
     if (!memory && o->what != MIRAS__OP_ATTEND) continue;
     kept->per_tape[o->part] = miras__tape_of(p, o, e);
@@ -24590,6 +24685,11 @@ static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
     m->low = (float)miras__logit(miras__pow(keep, miras__root_of((int)d->mixer.decay_form)));
 }
 
+/* Are the numbers of a group of gates those of the decay gates? */
+static int miras__is_tied(const miras__mixer *m, int i) {
+  return (i == MIRAS__STEP && m->tied) || (i == MIRAS__VALUE_KEEP && m->slots);
+}
+
 /* The gates of memories: the columns of each group, where they lie, and their bounds. Returns 0 if
  * there are too many. */
 static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t rank) {
@@ -24605,7 +24705,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   counts[MIRAS__STEP] = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
   counts[MIRAS__MOMENTUM] = miras__gate_width(of, of->momentum_gate);
   counts[MIRAS__THRESHOLD] = miras__gate_width(of, of->threshold_gate);
-  counts[MIRAS__VALUE_KEEP] = of->value_decay_gate ? m->dv : 0;
+  counts[MIRAS__VALUE_KEEP] = m->slots ? m->slots : of->value_decay_gate ? m->dv : 0;
   counts[MIRAS__ERASE] = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
                        : of->separate_erase ? m->dk : 0;
   counts[MIRAS__MIX] = rank ? m->dv : 0;
@@ -24618,7 +24718,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
     if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP)
       group[i].cap = d->mixer.decay_log_limit;
     group[i].offset = (uint32_t)offset;
-    if (i != MIRAS__STEP || !m->tied) offset += group[i].count;
+    if (!miras__is_tied(m, i)) offset += group[i].count;
     all += counts[i];
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
@@ -24626,17 +24726,31 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
     if (i == MIRAS__GATE_GROUPS) m->moving = m->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
     group[at].first = group[at].from = (uint32_t)m->gates;
-    if (at != MIRAS__STEP || !m->tied) m->gates += group[at].count;
+    if (!miras__is_tied(m, at)) m->gates += group[at].count;
   }
   m->outs = m->gates;
-  if (m->tied) {
-    group[MIRAS__STEP].first = (uint32_t)m->outs;
-    group[MIRAS__STEP].from = group[MIRAS__KEEP].first;
-    group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
-    m->outs += group[MIRAS__STEP].count;
+  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+    if (!miras__is_tied(m, i)) continue;
+    group[i].first = (uint32_t)m->outs;
+    group[i].from = group[MIRAS__KEEP].first;
+    group[i].offset = group[MIRAS__KEEP].offset;
+    m->outs += group[i].count;
   }
+  if (m->slots)
+    group[MIRAS__VALUE_KEEP].form = group->form, group[MIRAS__VALUE_KEEP].cap = group->cap;
   miras__gate_bounds(m, d);
   return all <= (size_t)INT_MAX / m->heads;
+}
+
+/* The plan of the memories that have the keys of slots, transposed: the other one's, with decays of
+ * channels of the value. */
+static MIRAS__CALLED miras_result miras__look_make(miras__mixer *m, int key_dim, char *why,
+                                                   size_t n) {
+  miras_memory_desc d = m->plan.d;
+  d.key_dim = key_dim, d.value_dim = (int)m->slots;
+  d.decay_gate = MIRAS_GATE_CONSTANT, d.decay_rate = d.decay_ratio = 0;
+  d.value_decay_gate = MIRAS_GATE_CHANNEL;
+  return miras__plan_make(&m->look, &d, why, n);
 }
 
 /* Sizes of a layer's memories, whose plan is made. */
@@ -24647,8 +24761,15 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   if (m->plan.weights > (size_t)INT_MAX)
     return miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head",
                       m->plan.weights, INT_MAX), MIRAS_ERR_DESC;
-  m->heads = (size_t)of->heads, m->dk = (size_t)of->key_dim, m->dv = (size_t)of->value_dim;
+  m->heads = (size_t)of->heads, m->dv = (size_t)of->value_dim;
+  m->dk = (size_t)d->memory.key_dim;
   m->value = m->heads * m->dv, m->inner_steps = (size_t)of->inner_steps;
+  m->slots = (size_t)d->mixer.slots;
+  if (m->slots) {
+    const miras_result result = miras__look_make(m, d->memory.key_dim, why, n);
+    if (result != MIRAS_OK) return result;
+    m->idling = miras__pad(1);
+  }
   m->qk_heads = d->mixer.qk_heads ? (size_t)d->mixer.qk_heads : m->heads;
   m->group = m->heads / m->qk_heads;
   m->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
@@ -24658,7 +24779,8 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   else m->qk = m->qk_heads * m->dk;
   m->plan.bare = d->mixer.erase_first ? m->inner_steps - 1 : 0;
   m->values = (m->inner_steps - m->plan.bare) * m->value;
-  if (m->qk_map != MIRAS_QK_MAP_COMPLEMENT && !d->mixer.share_qk) m->keys = m->inner_steps * m->qk;
+  if ((m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->slots) && !d->mixer.share_qk)
+    m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
   m->function[0] = m->function[1] = (unsigned char)d->mixer.qk_act;
@@ -25044,11 +25166,17 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   const size_t features = miras__squares(&m->plan) ? (size_t)miras__features(of) : 0;
   if (m->qk) {
     m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
-    m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads, keys);
+    m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads,
+                                           m->slots ? m->slots : keys);
   }
   m->v = (unsigned char)miras__heads_new(p, "v", heads, heads, m->values / heads);
-  if (of->separate_erase) {
+  if (of->separate_erase || m->slots)
     m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
+  if (m->slots) {
+    m->takes = (unsigned char)miras__heads_new(p, "takes", heads, heads, m->slots);
+    m->asks = (unsigned char)miras__heads_new(p, "asks", heads, heads, m->slots);
+  }
+  if (of->separate_erase) {
     m->erase = (unsigned char)miras__heads_new(p, "erase", heads, heads, dk);
     m->replace = (unsigned char)miras__heads_new(p, "put", heads, heads, dk);
   }
@@ -25062,6 +25190,7 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   }
   miras__want(p, MIRAS__W_FEEDBACK, m->qk_map == MIRAS_QK_MAP_FEEDBACK ? heads : 0, 0);
   miras__want_each(p, MIRAS__W_MEMORY, heads, m->plan.weights);
+  miras__want_each(p, MIRAS__W_SLOTS, heads, m->slots ? m->look.weights : 0);
   miras__want_each(p, MIRAS__W_GAIN, heads, of->inner_norm ? m->dv : 0);
   miras__want_each(p, MIRAS__W_BIAS, heads, of->inner_norm ? m->dv : 0);
   miras__want_each(p, MIRAS__W_RIDGE, heads, features);
@@ -25108,7 +25237,7 @@ static void miras__build_convs(miras__program *p, const miras_layer_desc *d, int
   if (which & 4)
     miras__add_conv(p, m->v, proj, w[MIRAS__W_V].column, w[MIRAS__W_V].cols,
                     d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : taps, bias, m->function[2], 2);
-  if (which & 2 && w[shared].rows && m->qk_map != MIRAS_QK_MAP_COMPLEMENT)
+  if (which & 2 && w[shared].rows && (m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->slots))
     miras__add_conv(p, key, proj, w[shared].column, w[shared].cols, taps, bias, m->function[1], 1);
   if (which & 1 && w[MIRAS__W_Q].rows)
     miras__add_conv(p, m->q, proj, w[MIRAS__W_Q].column, w[MIRAS__W_Q].cols, taps, bias,
@@ -25141,11 +25270,11 @@ static int miras__add_angles(miras__program *p, int attends) {
 /* Keys are changed by gates, which are made of numbers g. */
 static void miras__add_keys(miras__program *p, int g) {
   const miras__mixer *m = &p->mixer;
-  miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->own, 0, m->dk);
+  miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->slots ? 0 : m->own, 0, m->dk);
   miras__op_reads(o, 1, g, 0);
   miras__op_reads(o, 2, m->gated, 0);
   if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
-  miras__op_reads(o, 4, m->erase, 0);
+  miras__op_reads(o, 4, m->slots ? m->takes : m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
 }
 
@@ -25173,6 +25302,27 @@ static void miras__add_memory(miras__program *p, int y, int q, int recalls) {
   miras__op_reads(o, 3, m->gated, 0);
   miras__op_reads(o, 4, m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
+}
+
+/* o = the answers of slots' keys to queries q, of each head one number for each slot. */
+static void miras__add_lookup(miras__program *p, int y, int q) {
+  const miras__mixer *m = &p->mixer;
+  miras__op *o = miras__op_new(p, MIRAS__OP_LOOKUP, y, 0, q, 0, m->heads * m->slots);
+  o->part = miras__head_new(p);
+  miras__op_reads(o, 1, m->own, 0);
+  miras__op_reads(o, 2, m->takes, 0);
+  miras__op_reads(o, 3, m->gated, 0);
+}
+
+/* What memories are read by: queries or, with slots, the softmax of what these look up. */
+static int miras__build_asks(miras__program *p) {
+  const miras__mixer *m = &p->mixer;
+  int look;
+  if (!m->slots) return m->q;
+  look = miras__rows_new(p, "look", m->heads * m->slots);
+  miras__add_lookup(p, look, m->q);
+  miras__op_new(p, MIRAS__OP_SOFTMAX, m->asks, 0, look, 0, m->slots)->heads = (uint32_t)m->heads;
+  return m->asks;
 }
 
 /* y += D v */
@@ -25298,7 +25448,7 @@ static int miras__build_answers(miras__program *p, const miras_layer_desc *d, co
   miras__build_convs(p, d, 7, proj);
   if (d->mixer.from_values) miras__build_from_values(p, d->mixer.from_values > 1);
   miras__build_keys(p, 0, g);
-  return miras__build_memory(p, d, name, p->mixer.q, 0);
+  return miras__build_memory(p, d, name, miras__build_asks(p), 0);
 }
 
 /* u = s (norm(y) (.) gate), row by row. */
@@ -25307,7 +25457,13 @@ static int miras__build_gated(miras__program *p, const miras_layer_desc *d, cons
   const int by = (int)d->mixer.out_gate;
   const size_t n = p->mixer.value;
   size_t at = f->at_gate, start = 0;
-  int gate = f->gate, u = y;
+  int gate = f->gate, u;
+  if (d->mixer.out_act != MIRAS_FN_NONE) {
+    u = miras__heads_new(p, "acted", 1, 1, n);
+    miras__op_new(p, MIRAS__OP_CONV, u, 0, y, 0, n)->function = (unsigned char)d->mixer.out_act;
+    y = u;
+  }
+  u = y;
   if (gate) gate = miras__add_scale(p, d, MIRAS__SCALE_GATE, gate, &at, n);
   if (gate && (d->mixer.out_gate_first || d->mixer.out_norm == MIRAS_NORM_NONE)) {
     u = miras__rows_new(p, "gated", n);
@@ -25833,7 +25989,7 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
   "o0m1?", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
-  "o0123?4?5?", "0", "o0", "o0"
+  "o0123?4?5?", "0", "o0", "o0", "o0", "o0"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -26452,8 +26608,8 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
     if (p->segmented != mac || (x->recalls && !mac))
       return miras__text_not(r, mac ? "it stands between segments and whole"
                                     : "recall is of type mac");
-    if ((!mac || x->recalls) && x->in[0].array != m->q)
-      return miras__text_not(r, "it reads q");
+    if ((!mac || x->recalls) && x->in[0].array != (m->slots ? m->asks : m->q))
+      return miras__text_not(r, m->slots ? "it reads asks" : "it reads q");
     if (mac && !x->recalls && (x->in[0].array == m->q || q->dim != m->dk || q->heads != m->heads))
       return miras__text_not(r, "a memory of type mac is read by what attention says");
     if (x->out.at || !miras__text_out(r, &x->out, m->value)) return 0;
@@ -26468,6 +26624,13 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
         !miras__text_out(r, &x->out, MIRAS__MOVES * p->width))
       return 0;
     miras__add_moves(p, x->out.array, x->in[0].array, x->in[0].at, rank);
+    return 1;
+  }
+  if (x->what == MIRAS__OP_LOOKUP) {
+    if (!m->slots || x->in[0].array != m->q || x->out.at)
+      return miras__text_not(r, "it reads q, with mixer.slots");
+    if (!miras__text_out(r, &x->out, m->heads * m->slots)) return 0;
+    miras__add_lookup(p, x->out.array, x->in[0].array);
     return 1;
   }
   if (x->what == MIRAS__OP_BLOCKS) {
@@ -26570,7 +26733,8 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
       return miras__text_norm(r, x);
     case MIRAS__OP_TIMES: return miras__text_times(r, x);
     case MIRAS__OP_BRANCH: return miras__text_branch(r, x);
-    case MIRAS__OP_CONV: case MIRAS__OP_READ: return miras__text_heads(r, x);
+    case MIRAS__OP_CONV: case MIRAS__OP_READ: case MIRAS__OP_SOFTMAX:
+      return miras__text_heads(r, x);
     case MIRAS__OP_TAIL: return miras__text_tail(r, x);
     case MIRAS__OP_LENGTH: case MIRAS__OP_TURN: case MIRAS__OP_KEYS:
       return miras__text_keys(r, x);
@@ -26578,7 +26742,7 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
       return miras__text_attention(r, x);
     case MIRAS__OP_EXPERTS: return miras__text_experts(r, x);
     case MIRAS__OP_GATES: case MIRAS__OP_MEMORY: case MIRAS__OP_SKIP: case MIRAS__OP_JOIN:
-    case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: case MIRAS__OP_BLOCKS:
+    case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: case MIRAS__OP_BLOCKS: case MIRAS__OP_LOOKUP:
       return miras__text_memory(r, x);
     default: return miras__text_points(r, x);
   }
@@ -26667,6 +26831,7 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
     case MIRAS__OP_KEYS: return slot == 2 ? p->mixer.moving : all;
     case MIRAS__OP_ATTEND: return slot < 2 || slot == 4 ? p->attending.q : p->attending.k;
     case MIRAS__OP_HEAD_NORM: case MIRAS__OP_RMS: case MIRAS__OP_READ: case MIRAS__OP_JOIN:
+    case MIRAS__OP_SOFTMAX:
       return each;
     case MIRAS__OP_ROTATE: return slot == 2 ? all : each;
     case MIRAS__OP_GATE: case MIRAS__OP_RELU2: case MIRAS__OP_COPY: case MIRAS__OP_SCALE:
@@ -26849,6 +27014,7 @@ static int miras__text_complete(miras__reader *r) {
       !miras__text_has_all(r, MIRAS__OP_ATTEND, 0, 0, p->attending.heads > 0) ||
       !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
       !miras__text_has_all(r, MIRAS__OP_KEYS, 0, 0, memory && (m->own || keys)) ||
+      !miras__text_has_all(r, MIRAS__OP_LOOKUP, 0, 0, m->slots > 0) ||
       !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||
       !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV && m->own))
     return 0;
@@ -26929,19 +27095,21 @@ static const char *miras__text_of(const char *text, char letter, int first, int 
 
 /* Begin a program whose lines a text says: what its type has. */
 static MIRAS__COLD void miras__text_begin(miras__reader *r) {
-  static const char *const names[] = {"x", "out", "q", "k", "v", "own", "erase", "put", "gates"};
+  enum { NAMES = 11 };
+  static const char *const names[NAMES] = {"x", "out", "q", "k", "v", "own", "erase", "put",
+                                           "takes", "asks", "gates"};
   miras__mixer *m = &r->p->mixer;
-  unsigned char at[9] = {MIRAS__X, MIRAS__Y, 0, 0, 0, 0, 0, 0, 0};
+  unsigned char at[NAMES] = {MIRAS__X, MIRAS__Y, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   int i;
   if (r->d->type == MIRAS_LAYER_MAC) miras__mac_make(r->p);
   at[2] = m->q, at[3] = m->k, at[4] = m->v, at[5] = m->own, at[6] = m->erase, at[7] = m->replace,
-  at[8] = m->gated;
-  for (i = 0; i < 9; i++) {
+  at[8] = m->takes, at[9] = m->asks, at[10] = m->gated;
+  for (i = 0; i < NAMES; i++) {
     miras__piece x;
     memset(&x, 0, sizeof x);
     x.name = names[i], x.length = (uint32_t)strlen(names[i]);
-    if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 8 ? MIRAS__AS_HEADS
-                                                                               : MIRAS__AS_GATES);
+    if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 10 ? MIRAS__AS_HEADS
+                                                                                : MIRAS__AS_GATES);
   }
 }
 
@@ -27814,10 +27982,19 @@ static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *
   miras__program_works(m, p);
 }
 
-/* The plan of a kind's memories, if it has any. */
+/* The plan of a kind's memories, if it has any. Their keys are as wide as there are slots, if there
+ * are any. */
+static MIRAS__CALLED miras_result miras__slots_plan(const miras_layer_desc *d, miras__plan *to,
+                                                    char *why, size_t n) {
+  miras_memory_desc of = d->memory;
+  of.key_dim = d->mixer.slots;
+  return miras__plan_make(to, &of, why, n);
+}
 static MIRAS__COLD miras_result miras__kind_plan(const miras_layer_desc *d, miras__plan *to,
                                                  char *why, size_t n) {
-  return miras__remembers(d->type) ? miras__plan_make(to, &d->memory, why, n) : MIRAS_OK;
+  if (!miras__remembers(d->type)) return MIRAS_OK;
+  return d->mixer.slots ? miras__slots_plan(d, to, why, n)
+                        : miras__plan_make(to, &d->memory, why, n);
 }
 
 /* The programs of all kinds in m->program. The descriptor has been resolved. */
@@ -30902,10 +31079,9 @@ static void miras__narrow_weights(miras__narrowing *by, const miras__plan *p, si
                         (size_t)(p->in[l] - p->d.inner_bias) * (size_t)p->out[l]);
 }
 
-/* The state of head h of a layer's memory. */
-static void miras__narrow_head(miras__narrowing *by, const miras__layer *layer, size_t h,
-                               size_t at) {
-  const miras__plan *p = &layer->p->mixer.plan;
+/* The state of head h of a layer's memory of plan p. */
+static void miras__narrow_head(miras__narrowing *by, const miras__layer *layer,
+                               const miras__plan *p, size_t h, size_t at) {
   miras__call a;
   float *w;
   if (p->engine == MIRAS__RUN_ATTENTION) {
@@ -30944,8 +31120,8 @@ static size_t miras__narrow_state(miras__narrowing *by, const miras_model *m) {
       at = layer->run + p->state[o->part];
       for (h = 0; h < heads; h++) {
         if (!attends) {
-          miras__narrow_head(by, layer, h, at);
-          at += p->mixer.plan.head_state;
+          miras__narrow_head(by, layer, miras__plan_of(p, o), h, at);
+          at += miras__plan_of(p, o)->head_state;
           continue;
         }
         miras__narrow_range(by, at, pairs);

@@ -2056,12 +2056,25 @@ REF miras_memory_desc ref_layer_memory(const ref_model *m, int l) {
     d.key_dim = 1;
   }
   if (d.key_dim == 0) d.key_dim = m->d.width / d.heads;
-  return ref_resolve(&d);
+  d = ref_resolve(&d);
+  if (ref_layer_of(m, l)->mixer.slots > 0) d.key_dim = ref_layer_of(m, l)->mixer.slots;
+  return d;
 }
 
 /* b added to every row of y [rows, columns]. */
 REF void ref_add_bias(double *y, const double *b, size_t rows, size_t columns) {
   for (size_t i = 0; i < rows * columns; i++) y[i] += b[i % columns];
+}
+
+/* The activation of queries, keys and values; of answers, which usually have none. */
+REF double ref_act(miras_function how, double x) {
+  switch (how) {
+    case MIRAS_FN_USUAL:
+    case MIRAS_FN_SILU: return x * ref_sigmoid(x);
+    case MIRAS_FN_RELU: return x > 0.0 ? x : 0.0;
+    case MIRAS_FN_ELU: return x > 0.0 ? x + 1.0 : exp(x);
+    default: return x;
+  }
 }
 
 /* Activation of the convolution of h W, of the weights NAME.weight and conv_NAME: [tokens,
@@ -2092,14 +2105,7 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
                  batch, T, columns, taps);
     free(c);
   }
-  for (size_t i = 0; i < N * columns; i++)
-    switch (mixing) {
-      case MIRAS_FN_USUAL:
-      case MIRAS_FN_SILU: y[i] *= ref_sigmoid(y[i]); break;
-      case MIRAS_FN_RELU: y[i] = y[i] > 0.0 ? y[i] : 0.0; break;
-      case MIRAS_FN_ELU: y[i] = y[i] > 0.0 ? y[i] + 1.0 : exp(y[i]); break;
-      default: break;
-    }
+  for (size_t i = 0; i < N * columns; i++) y[i] = ref_act(mixing, y[i]);
   return y;
 }
 
@@ -2109,7 +2115,8 @@ enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE
 /* Columns per head. A tied step has none: it is read off the decay gate's. */
 REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
   switch (which) {
-    case REF_KEEP: return (size_t)ref_keep_width(md);
+    case REF_KEEP:
+      return d->mixer.slots > 0 ? (size_t)d->mixer.slots : (size_t)ref_keep_width(md);
     case REF_STEP:
       if (d->mixer.tied_dt) return 0;
       return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) *
@@ -2441,6 +2448,8 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   const size_t asked = d->mixer.norm_heads > 0 ? (size_t)d->mixer.norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
   double *g = (double *)ref_zeros(N * H * dv);
+  for (size_t i = 0; d->mixer.out_act != MIRAS_FN_USUAL && i < N * H * dv; i++)
+    y[i] = ref_act(d->mixer.out_act, y[i]);
   if (d->mixer.out_gate_rank > 0)
     ref_low_rank(m, l, "out_gate", 0, h, (int)N, H * dv, ref_param(m, l, "out_gate.offset"), g);
   else if (d->mixer.out_gate != MIRAS_FN_NONE)
@@ -2561,6 +2570,40 @@ REF double *ref_values(const ref_model *m, int l, const miras_memory_desc *md, c
   return v;
 }
 
+/* By how much of each of its slots a head reads (gated slot attention): p [tokens, heads, slots] =
+ * softmax over the slots of their keys' products with queries q [tokens, heads, wide]. The key of
+ * slot i is an average of the tokens' keys k, of which each takes 1 - keep[i]. */
+REF double *ref_slots(const ref_model *m, int l, const miras_memory_desc *md, const double *keep,
+                      const double *q, const double *k, size_t wide, int batch, int T) {
+  const size_t H = (size_t)md->heads, S = (size_t)md->key_dim;
+  const double *start = ref_param(m, l, "slots.init"); /* [heads, wide, slots] */
+  double *p = (double *)ref_zeros((size_t)batch * (size_t)T * H * S);
+  double *key = (double *)ref_zeros(wide);
+  for (size_t b = 0; b < (size_t)batch; b++)
+    for (size_t h = 0; h < H; h++)
+      for (size_t i = 0; i < S; i++)
+        for (int t = 0; t < T; t++) {
+          const size_t at = (b * (size_t)T + (size_t)t) * H + h;
+          const double f = keep[at * S + i];
+          for (size_t c = 0; c < wide; c++) {
+            const double first = start[(h * wide + c) * S + i];
+            const double to = md->decay_target == MIRAS_DECAY_TARGET_INITIAL ? first : 0.0;
+            if (t == 0 || ref_restarts(md, (int)h, (uint64_t)t)) key[c] = first;
+            key[c] = to + f * (key[c] - to) +
+                     (double)md->learning_rate * (1.0 - f) * k[at * wide + c];
+            p[at * S + i] += key[c] * q[at * wide + c];
+          }
+        }
+  for (size_t r = 0; r < (size_t)batch * (size_t)T * H; r++) {
+    double most = p[r * S], sum = 0.0;
+    for (size_t i = 0; i < S; i++) most = fmax(most, p[r * S + i]);
+    for (size_t i = 0; i < S; i++) sum += p[r * S + i] = exp(p[r * S + i] - most);
+    for (size_t i = 0; i < S; i++) p[r * S + i] /= sum;
+  }
+  free(key);
+  return p;
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2592,6 +2635,16 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     q = ref_ones(N * H * dk);
   } else if (d->mixer.from_values) {
     q = ref_shared(inner[2], N, K, H, dk);
+  } else if (d->mixer.slots > 0) {
+    const size_t wide = (size_t)(d->memory.key_dim > 0 ? d->memory.key_dim
+                                                       : m->d.width / md.heads);
+    double *asked = ref_mixed(m, l, "q", asks, batch, T, H * wide);
+    double *learned_keys = ref_mixed(m, l, "k", h, batch, T, H * wide);
+    for (size_t i = 0; d->mixer.scaled_queries && i < N * H * wide; i++)
+      asked[i] /= sqrt((double)wide);
+    q = ref_slots(m, l, &md, gate[REF_KEEP], asked, learned_keys, wide, batch, T);
+    free(asked);
+    free(learned_keys);
   } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
   } else {
@@ -2616,7 +2669,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     replace = (double *)ref_zeros(N * H * dk);
     ref_split(m, l, gate, q, k, erase, replace, N, H, dk);
   }
-  for (size_t i = 0; d->mixer.scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
+  for (size_t i = 0; d->mixer.scaled_queries && d->mixer.slots == 0 && i < N * H * dk; i++)
+    q[i] /= sqrt((double)dk);
   if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
     erase = (double *)ref_zeros(N * H * dk);
     replace = (double *)ref_zeros(N * H * dk);

@@ -300,9 +300,21 @@ static const struct {
   {MIRAS_PRESET_EDA, 1, "eda, two erasures, error first, projections with biases",
    ".inner_steps=3 .order=error-first .decay_target=initial mixer.projection_bias=1 "
    "mixer.conv_bias=1"},
-  {MIRAS_PRESET_TITANS, 4, "titans, erases first", ".inner_steps=2 mixer.erase_first=1"}};
+  {MIRAS_PRESET_TITANS, 4, "titans, erases first", ".inner_steps=2 mixer.erase_first=1"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 1, "hgrn2, slots", "mixer.slots=11 .value_dim=5"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots that lead back, fixed, that begin anew, scaled",
+   "mixer.slots=5 .decay_target=initial .reset_every=16 mixer.fixed_gates=1 .learning_rate=0.7 "
+   "mixer.scaled_queries=1 mixer.d_skip=1"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, two slots, floors, biases, a horizon",
+   "mixer.slots=2 mixer.decay_form=floor mixer.decay_horizon=20 mixer.conv_bias=1 "
+   "mixer.projection_bias=1"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots that forget by rates", "mixer.slots=3 "
+   "mixer.decay_form=rate"},
+  {MIRAS_PRESET_YAAD, 4, "yaad, a function of answers", "mixer.out_act=elu"},
+  {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, a function of answers, gated first",
+   "mixer.out_act=silu mixer.out_gate_first=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 36, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 39, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -557,7 +569,15 @@ static const struct {
    "m.memory.heads=1 m.mixer.gate_blocks=0 m.memory.write_scale=rest m.mlp.bias=0 logit_cap=2"},
   {"lru", "lru", NULL, "m.memory.value_dim=10"},
   {"s5", "s5", NULL, "m.memory.value_dim=10"},
-  {"hgrn", "hgrn", NULL, "m.memory.value_dim=10"}};
+  {"hgrn", "hgrn", NULL, "m.memory.value_dim=10"},
+  {"gsa", "gsa as published", NULL, "m.memory.value_dim=10 m.mixer.slots=7"},
+  {"gsa", "slots, convolutions, and attention of one norm", "mw",
+   "layers=0 m.type=parallel m.mixer.slots=5 m.attention.window=5 m.mixer.conv_on=all "
+   "m.mixer.conv_size=4 m.attention.persistent=2 m.mixer.out_gate=silu m.attention.out_gate=1"},
+  {"gsa", "slots as a gate of attention", "mwm",
+   "layers=0 m.type=mag m.mixer.slots=6 m.attention.window=5 m.attention.head_dim=8 "
+   "m.memory.key_dim=5 m.memory.value_dim=8 m.mixer.norm_heads=0 m.mixer.out_act=none "
+   "m.mixer.out_gate=silu"}};
 
 static subject family(int n) {
   subject s;
@@ -1314,9 +1334,16 @@ static void next_biases(const miras_view *views, int count, int *at, const char 
   }
 }
 
+/* The memory that has the values of slots. */
+static miras_memory_desc with_slots(miras_memory_desc d, int slots) {
+  d.key_dim = slots;
+  return d;
+}
+
 /* Outer parameters of a memory. */
 static void next_of_memory(const miras_view *views, int count, int *at, const char *of, int l,
-                           const miras_memory_desc *md) {
+                           const miras_memory_desc *of_layer, int slots) {
+  const miras_memory_desc whole = slots ? with_slots(*of_layer, slots) : *of_layer, *md = &whole;
   const int H = md->heads, P = (int)ref_shape_of(md).weights, F = ref_features(md);
   const int entries = md->decay_gate == MIRAS_GATE_ENTRY, norm = md->inner_norm;
   const struct { const char *name; int rows, columns; } each[] = {
@@ -1329,6 +1356,9 @@ static void next_of_memory(const miras_view *views, int count, int *at, const ch
     if (each[i].rows > 0)
       next_view(views, count, at, of, name, each[i].columns ? 2 : 1, each[i].rows,
                 each[i].columns ? each[i].columns : 1, 1, 0);
+    snprintf(name, sizeof name, "blocks.%d.slots.init", l);
+    if (i == 0 && slots > 0)
+      next_view(views, count, at, of, name, 2, H, slots * of_layer->key_dim, 1, 0);
   }
 }
 
@@ -1359,7 +1389,8 @@ static void test_views(void **state) {
     const int keys = mix->from_values ? 0 : all_keys;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
     const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
-    const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT ? 0 : keys * md.inner_steps;
+    const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT && mix->slots == 0
+                           ? 0 : keys * md.inner_steps;
     const int experts = d->layer[0].mlp.experts + d->layer[0].mlp.shared_experts;
     const int mlps = experts > 0 ? experts : 1;
     int count = 0, at = 0, columns = 0, projected = 0;
@@ -1411,7 +1442,7 @@ static void test_views(void **state) {
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
       if (mix->qk_map == MIRAS_QK_MAP_FEEDBACK) NEXT(NAME("feedback.gain"), 1, H, 1, 1, 0);
-      next_of_memory(views, count, &at, of.name, l, &md);
+      next_of_memory(views, count, &at, of.name, l, &md, mix->slots);
       if (mix->d_skip) NEXT(NAME("skip.gain"), 1, mix->d_skip > 1 ? values : H, 1, 1, 0);
       if (mix->out_norm != MIRAS_NORM_NONE) NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
