@@ -26234,8 +26234,8 @@ static int miras__text_as(int what, char letter) {
   if (what == MIRAS__OP_ROTATE && letter == '1') return MIRAS__AS_ANGLES;
   if (letter != '0') return MIRAS__AS_ROWS;
   return what == MIRAS__OP_MIX ? MIRAS__AS_SHIFTED : what == MIRAS__OP_TURN ? MIRAS__AS_TURNS
-       : what == MIRAS__OP_JOIN || what == MIRAS__OP_MEMORY || what == MIRAS__OP_SKIP
-         ? MIRAS__AS_HEADS : MIRAS__AS_ROWS;
+       : what == MIRAS__OP_JOIN || what == MIRAS__OP_MEMORY || what == MIRAS__OP_SKIP ||
+         what == MIRAS__OP_LOOKUP ? MIRAS__AS_HEADS : MIRAS__AS_ROWS;
 }
 
 /* Columns that an array has so far. */

@@ -145,6 +145,11 @@ static void named_models(void) {
   assert_int_equal(miras_model_preset(&d, miras_preset_find("hgrn2"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_FLOOR);
   assert_true(d.layer[0].mixer.out_norm_epsilon == 1e-5f);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("gsa"), 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].mixer.slots, 64);
+  assert_int_equal(d.layer[0].mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT);
+  assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_ROOT8);
+  assert_int_equal(d.layer[0].mixer.out_act, MIRAS_FN_SILU);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("deltanet"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_FN_NONE);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("kda"), 2), MIRAS_OK);
@@ -1127,6 +1132,11 @@ static const wrong wrong_models[] = {
   {BASES, "mixer.decay_form", "6",
    {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD},
     {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_TIME}}},
+  {BASES, "mixer.slots", "8", {{MI(layer[0].mixer.slots), 8}}},
+  {BASES, "mixer.out_act", "2 (gelu); it can be none silu relu elu",
+   {{MI(layer[0].mixer.out_act), MIRAS_FN_GELU}}},
+  {BASES, "mixer.out_act", "silu",
+   {{MI(layer[0].mixer.out_act), MIRAS_FN_SILU}, {MI(layer[0].type), MIRAS_LAYER_MAG}}},
   {BASES, "mixer.from_values", "3", {{MI(layer[0].mixer.from_values), 3}}},
   {BASES, "mixer.from_values_epsilon", "0.5", {{MF(layer[0].mixer.from_values_epsilon), 0.5}}},
   {BASES,
@@ -1248,7 +1258,8 @@ static void types_refuse_each_other(void **state) {
     if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
     snprintf(full, sizeof full, "m.%s", name);
     if (miras__field_called(name)->kind == MIRAS__FUNCTION)  /* which have no numbers in texts    */
-      strcpy(number, strcmp(name, "memory.feature_map") ? "none" : "elu");
+      strcpy(number, strcmp(name, "memory.feature_map") && strcmp(name, "mixer.out_act")
+                       ? "none" : "elu");               /* of these none is 0                      */
     assert_int_equal(miras_model_desc_set(&d, full, number), MIRAS_OK);
     refuse(miras_model_size(&d, why, sizeof why), why, name, number, (size_t)i);
     if (!strstr(why, only))

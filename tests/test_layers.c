@@ -197,7 +197,13 @@ static const struct own { const char *name; miras_layer_type type; const char *t
    "av = times h attention.v.weight 24; an = angles attention; tq = rotate aq 2 an\n"
    "tk = rotate ak 2 an; ya = attend tq tk av; s = multiply y ya; mid = branch s o.weight\n"
    "h2 = norm mid norm2.gain; b = times h2 side.weight 24; bb = conv b b.weight 4 silu\n"
-   "r = relu2 bb; out = branch r mlp.down"}
+   "r = relu2 bb; out = branch r mlp.down"},
+  {"slots", MIRAS_LAYER_MEMORY,
+   "h = norm x norm1.gain; qkv = times h q.weight 24 k.weight 24 v.weight 24 gates.down 6\n"
+   "g = times qkv@gates.down:6 gates.up 10; gates = gates g; keys\n"
+   "v = conv qkv@v.weight:24 silu; own = conv qkv@k.weight:24 conv_k.weight 3 none\n"
+   "q = read qkv:24; look = lookup q; asks = softmax look; y = memory asks\n"
+   "act = conv y silu; out = branch act o.weight"}
 };
 enum { OWN = sizeof own / sizeof *own };
 
@@ -207,6 +213,12 @@ static miras_model_desc own_desc(int i) {
   d.vocab = VOCAB, d.width = WIDTH, d.heads = 2, d.layers = 2, d.seed = 3;
   d.layer[0].type = own[i].type;
   if (i == 6) d.layer[0].attention.rope.share = MIRAS_ROPE_SHARE_NONE;
+  if (own[i].type == MIRAS_LAYER_MEMORY) {
+    miras_model_preset(&d, MIRAS_PRESET_HGRN2_MEMORY, 2);
+    d.vocab = VOCAB, d.width = WIDTH, d.heads = 2, d.seed = 3;
+    d.layer[0].memory.chunk = 8, d.layer[0].mixer.slots = 5, d.layer[0].mixer.gate_rank = 6;
+    d.layer[0].mlp.none = 1;
+  }
   if (own[i].type == MIRAS_LAYER_PARALLEL) {
     d.layer[0].memory.bias = MIRAS_BIAS_L2, d.layer[0].memory.retention = MIRAS_RETENTION_L2;
     d.layer[0].memory.decay_gate = MIRAS_GATE_HEAD, d.layer[0].memory.chunk = 8;
@@ -352,7 +364,16 @@ static void test_refused(void **unused) {
     {0, LAYER("a = copy h\nout = branch h twice\nmid = branch a"),
      "program, line 4: a branch makes what the stream is from there on, the last one out"},
     {7, LAYER("out = branch h"),
-     "program, line 2: memory stands there 0 times; by the layer's fields it stands 1 times"}
+     "program, line 2: memory stands there 0 times; by the layer's fields it stands 1 times"},
+    {7, LAYER("proj = times h q.weight width; q = read proj; look = lookup q"),
+     "program, line 4: it reads q, with mixer.slots"},
+    {8, LAYER("proj = times h q.weight width; q = read proj; y = memory q"),
+     "program, line 4: it reads asks"},
+    {8, LAYER("proj = times h q.weight width; q = read proj; look = lookup own"),
+     "program, line 4: it reads q, with mixer.slots"},
+    {8, LAYER("proj = times h q.weight 10; asks = softmax proj; y = memory asks\n"
+              "k2 = times h k.weight 24; v = read k2; out = branch y o.weight"),
+     "program, line 4: columns 0 to 9 of k have not been made"}
   };
   char *far;
   size_t i;
