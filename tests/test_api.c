@@ -1259,7 +1259,7 @@ static void types_refuse_each_other(void **state) {
     snprintf(full, sizeof full, "m.%s", name);
     if (miras__field_called(name)->kind == MIRAS__FUNCTION)  /* which have no numbers in texts    */
       strcpy(number, strcmp(name, "memory.feature_map") && strcmp(name, "mixer.out_act")
-                       ? "none" : "elu");               /* of these none is 0                      */
+                       ? "none" : "elu");               /* whose none is 0 */
     assert_int_equal(miras_model_desc_set(&d, full, number), MIRAS_OK);
     refuse(miras_model_size(&d, why, sizeof why), why, name, number, (size_t)i);
     if (!strstr(why, only))
