@@ -331,6 +331,10 @@ typedef enum miras_preset {
   MIRAS_PRESET_MAMBA2,              /* keys and queries of one head, values past the memory, the
                                        output gate before the norm, no MLP; published with key_dim
                                        128, value_dim 64 and heads twice the width in all        */
+  MIRAS_PRESET_MAMBA3,              /* pairs by the trapezoidal rule, keys and queries that turn by
+                                       angles that tokens add up, neither convolutions nor a norm of
+                                       answers; published with key_dim 128, value_dim 64 and heads
+                                       twice the width in all                                    */
   MIRAS_PRESET_DELTANET,            /* without an output gate                                    */
   MIRAS_PRESET_GLA,                 /* keys, queries and values as projected; key_dim is half of
                                        value_dim there                                           */
@@ -806,6 +810,17 @@ typedef enum miras_qk_map {
                               replace = -beta key, and the query less D p; not of type mac       */
   MIRAS_QK_MAP_ONES,       /* both are the number 1 and have no projections (RG-LRU); of types
                               memory and parallel, with MIRAS_GATE_ENTRY and key_dim 1           */
+  MIRAS_QK_MAP_TRAPEZOID,  /* both through an RMS norm with gains that heads share, and then plus a
+                              learned offset for each head. The two pairs of a token are that of the
+                              token before, by beta, and its own, by gamma: with a time dt =
+                              softplus(g) (MIRAS_DECAY_FORM_TIME, the decay gate's), a rate a =
+                              softplus(g) of decay, and l the learning rate's gate
+                                alpha = exp(-dt a),  beta = (learning_rate - l) dt alpha,
+                                gamma = l dt
+                              Of types memory and parallel; needs a matrix, the dot product,
+                              gradient descent, MIRAS_RETENTION_L2, no feature map, inner_steps
+                              2, both gates MIRAS_GATE_HEAD, neither convolutions nor activations
+                                                                                      (Mamba-3)  */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -829,8 +844,9 @@ typedef enum miras_norm {
 typedef enum miras_rope_share {
   MIRAS_ROPE_SHARE_ALL,
   MIRAS_ROPE_SHARE_QUARTER,    /* rounded up to an even number                         (Qwen3.5) */
-  MIRAS_ROPE_SHARE_NONE,       /* nothing: attention knows no positions           (Kimi Linear)  */
-  MIRAS_ROPE_SHARE_HALF,       /* of attention alone; likewise rounded                (Griffin)  */
+  MIRAS_ROPE_SHARE_NONE,       /* nothing: attention, which alone has this, knows no positions
+                                                                                  (Kimi Linear)  */
+  MIRAS_ROPE_SHARE_HALF,       /* likewise rounded                          (Griffin, Mamba-3)   */
   MIRAS_ROPE_SHARE_COUNT
 } miras_rope_share;
 
@@ -839,6 +855,9 @@ typedef enum miras_rope_type {
   MIRAS_ROPE_TYPE_NONE,
   MIRAS_ROPE_TYPE_POSITION,     /* the token's position                                  (RetNet) */
   MIRAS_ROPE_TYPE_CHUNK,        /* its place in its chunk                                (TTT)   */
+  MIRAS_ROPE_TYPE_SUM,          /* the sum, over the tokens up to it, of angles that each makes of
+                                   its row: of head h pi tanh(g_i) dt_h for the pair i, with the dt
+                                   of MIRAS_QK_MAP_TRAPEZOID, which it needs           (Mamba-3) */
   MIRAS_ROPE_TYPE_COUNT
 } miras_rope_type;
 
@@ -885,7 +904,8 @@ typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_FLOOR,   /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
                               where the b of a layer follow from those before: here it has its own*/
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
-  MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba)        */
+  MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba), or of
+                               MIRAS_QK_MAP_TRAPEZOID                             (Mamba-3)      */
   MIRAS_DECAY_FORM_EXP,     /* exp(-exp(g))                                     (RWKV-6)         */
   MIRAS_DECAY_FORM_ROOT8,   /* sigmoid(g)^(1/8)                                   (GSA)          */
   MIRAS_DECAY_FORM_COUNT
@@ -936,8 +956,8 @@ typedef enum miras_layer_type {
  *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
  *                   if decay_rate is 0. Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if it is 0,
- *                   they go from 0.001 to 0.1 over the columns of a head; those of
- *                   MIRAS_DECAY_FORM_SIGMOID begin at 1/2
+ *                   they go from 0.001 to 0.1 over the columns of a head, or, where each has one,
+ *                   over the heads; those of MIRAS_DECAY_FORM_SIGMOID begin at 1/2
  *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
  *   value decay     sigmoid(g), begins at 63/64 */
 typedef struct miras_mixer_desc {
@@ -963,7 +983,8 @@ typedef struct miras_mixer_desc {
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
   miras_rope rope;         /* types memory, mag: queries and keys turn before they get a length;
-                              needs inner_steps 1 and keys that have the queries' shape         */
+                              needs inner_steps 1 and keys that have the queries' shape, or
+                              MIRAS_ROPE_TYPE_SUM                                                */
   miras_qk_map qk_map;     /* what becomes of keys and queries at last; all types                */
   int erase_first;         /* 1: of a token's inner_steps pairs all but the last have the value 0,
                               and values are made for the last alone: so the token erases along
@@ -1014,7 +1035,7 @@ typedef struct miras_mixer_desc {
                               rwkv, of MIRAS_QK_MAP_ERASE: as those of miras_rwkv_desc, c = 5    */
   int d_skip;              /* type memory: 1 adds the token's value to what memories say, times a
                               learned number per head (D of Mamba-2), 2 times one per entry (that
-                              of Mamba)                                                          */
+                              of Mamba); needs inner_steps 1 or MIRAS_QK_MAP_TRAPEZOID           */
   int projection_bias;     /* type memory: 1: queries, keys, values, output gate, what the gates are
                               made of, and W_o have learned biases                               */
   float out_scale;         /* type memory: what W_o reads is times this, 1e-6..1e6; 0 -> 1        */
@@ -2668,6 +2689,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
      with mixer.slots asks instead of q (o = lookup q, asks = softmax o):
        q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
                                     length q, both of keys too, and keys, where fields ask for them
+       trapezoid k ANGLES           instead, with mixer.qk_map trapezoid: pairs of what q, k and v
+                                    read; without mixer.rope.type sum there are no angles
        gates = gates a              of numbers before their functions, which g = blocks a makes of
                                     values with mixer.gate_blocks; of type rwkv blocks makes b of
                                     five mixes of numbers of low rank (rwkv.mix_rank)
@@ -3668,7 +3691,7 @@ static const miras__field miras__fields[] = {
    1, 8, 4, NULL, "type not rwkv, mixer.conv_on not none"},
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv, mixer.gate_blocks 0"),
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
-           "l2 rms none complement erase l1 erase-gate feedback ones"),
+           "l2 rms none complement erase l1 erase-gate feedback ones trapezoid"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep time exp root8"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
@@ -3705,7 +3728,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(mixer.conv_on, 6, MIRAS_CONV_ON_COUNT, "type not rwkv", "all qk none"),
   MIRAS__N(mixer.conv_bias, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__P(mixer.qk_act, 6, MIRAS_FN_SILU,
-           "type not rwkv, mixer.from_values 0, mixer.qk_map not ones",
+           "type not rwkv, mixer.from_values 0, mixer.qk_map not ones trapezoid",
            "silu none relu elu"),
   MIRAS__P(mixer.v_act, 6, MIRAS_FN_SILU, "type not rwkv", "silu none relu elu"),
   MIRAS__D(mixer.dt_min, 6, 0, 1e4f, 0, "mixer.tied_dt"),
@@ -3725,16 +3748,17 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.share_qk, 6, 0, 1, 0, "type not rwkv, mixer.conv_on not none"),
   MIRAS__N(conv.size, 6, 1, 8, 4, ""),
   MIRAS__D(mixer.decay_log_limit, 6, 1e-3f, 1e3f, 5, "mixer.decay_form steep"),
-  MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1"),
+  MIRAS__N(mixer.qk_heads, 6, 0, 65536, 0, "mixer.qk_map l2 rms none l1 trapezoid"),
   MIRAS__N(mixer.scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(mixer.norm_heads, 6, 0, 65536, 0, MIRAS__MEMORY_TYPES ", mixer.out_norm not none"),
   MIRAS__W(mixer.rope.type, 6, MIRAS_ROPE_TYPE_COUNT,
-           MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none",
-           "none position chunk"),
+           MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none trapezoid",
+           "none position chunk sum"),
   MIRAS__N(mixer.rope.interleaved, 6, 0, 1, 0, "mixer.rope.type"),
-  MIRAS__D(mixer.rope.theta, 6, 1, 1e12, 10000, "mixer.rope.type"),
+  MIRAS__D(mixer.rope.theta, 6, 1, 1e12, 10000, "mixer.rope.type position chunk"),
   MIRAS__N(mixer.rope.dim, 9, 0, 4096, 0, "mixer.rope.type"),
-  MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_QUARTER + 1, "mixer.rope.type", "all quarter"),
+  MIRAS__W(mixer.rope.share, 9, MIRAS_ROPE_SHARE_COUNT, "mixer.rope.type",
+           "all quarter none half"),
   MIRAS__P(mixer.out_gate, 6, MIRAS_FN_SILU, MIRAS__MEMORY_TYPES, "silu sigmoid none gelu"),
   MIRAS__W(mixer.out_norm, 6, MIRAS_NORM_COUNT, MIRAS__MEMORY_TYPES, "rms layer none"),
   MIRAS__W(attention.rope.share, 6, MIRAS_ROPE_SHARE_COUNT, "", "all quarter none half"),
@@ -3971,7 +3995,15 @@ static const miras__rule miras__rules[] = {
    "the memory's heads times value_dim must be a multiple of it"},
   {"mixer.erase_first", "bias l2, inner_steps not 1",
    "pairs of the value 0 erase, and the last one writes"},
-  {"mixer.rope.type", "inner_steps 1", NULL},
+  {"mixer.qk_map trapezoid",
+   MIRAS__MEMORY_TYPES ", architecture matrix, bias dot, retention l2, "
+   "algorithm gradient-descent, feature_map none, inner_steps 2, decay_gate head, "
+   "learning_rate_gate head, value_decay_gate constant, mixer.decay_form time, "
+   "mixer.conv_on none, mixer.v_act none, mixer.scaled_queries 0",
+   "a token's pairs are that of the token before and its own"},
+  {"mixer.rope.type sum", "mixer.qk_map trapezoid", "angles are times its dt"},
+  {"mixer.rope.type not none sum", "inner_steps 1", NULL},
+  {"mixer.rope.share none", "", "mixer.rope.type none says that nothing turns"},
   {"mixer.rope.type, odd", "", "key_dim must be even"},
   {"unturned_keys, mixer.rope.dim", "", "it must be even and at most key_dim"},
   {"mixer.rope.share, mixer.rope.dim", "mixer.rope.share all", "one of them says how much turns"},
@@ -4003,7 +4035,7 @@ static const miras__rule miras__rules[] = {
   {"decay_gate entry, inside", "mixer.decay_form sigmoid time",
    "what decays by entry takes a time"},
   {"decay_gate entry, mixer.keep_min", "", "a time is not held so"},
-  {"mixer.decay_form time", "decay_gate entry", NULL},
+  {"mixer.decay_form time, mixer.qk_map not trapezoid", "decay_gate entry", NULL},
   {"mixer.decay_form time, mixer.decay_horizon", "mixer.decay_horizon 0",
    "a time is no factor that a horizon could hold"},
   {"decay_gate entry, mixer.decay_horizon", "",
@@ -4012,7 +4044,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.tied_dt, mixer.decay_form rate",
    "decay_gate head, learning_rate_gate head, inner_steps 1", NULL},
   {"crossed, mixer.dt_min, mixer.dt_max", "", "the first must be below the second"},
-  {"mixer.d_skip", "inner_steps 1", NULL},
+  {"mixer.d_skip, mixer.qk_map not trapezoid", "inner_steps 1", NULL},
   {MIRAS__MEMORY_TYPES ", mixer.out_gate_rank", "mixer.out_gate not none", NULL},
   {"mlp.experts", "mlp.act silu, mlp.token_shift 0", NULL},
   {"scarce, mlp.experts_per_token, mlp.experts", "", "the first cannot be more than the second"},
@@ -19498,7 +19530,7 @@ static const miras__setting miras__published_as[][8] = {
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
        MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_GRIFFIN, MIRAS__AS_LRU,
-       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT };
+       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT, MIRAS__AS_MAMBA3 };
 MIRAS__FITS(miras__published_fit, MIRAS__COUNT(miras__published_as) == MIRAS__AS_TTT);
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -19557,6 +19589,8 @@ static const struct {
    MIRAS_PRESET_MAMBA_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA)},
   {"mamba2",
    MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
+  {"mamba3",
+   MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA3)},
   {"deltanet",
    MIRAS_PRESET_DELTANET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET)},
   {"gla", MIRAS_PRESET_GLA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA)},
@@ -19603,6 +19637,22 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
   l->mixer.out_norm = MIRAS_NORM_LAYER;
   l->mixer.norm_heads = 65536;
   l->mixer.out_gate = mamba ? MIRAS_FN_GELU : MIRAS_FN_NONE;
+}
+
+/* Mamba-3's layer as published (Lahoti et al. 2026), of one input and one output (room @77). */
+static void miras__publish_mamba3(miras_layer_desc *l) {
+  l->memory.inner_steps = 2;
+  l->memory.chunk = 16;
+  l->mixer.qk_map = MIRAS_QK_MAP_TRAPEZOID;
+  l->mixer.decay_form = MIRAS_DECAY_FORM_TIME;
+  l->mixer.tied_dt = 0;
+  l->mixer.qk_heads = l->mixer.d_skip = 1;
+  l->mixer.conv_on = MIRAS_CONV_ON_NONE;
+  l->mixer.v_act = MIRAS_FN_NONE;
+  l->mixer.out_norm = MIRAS_NORM_NONE;
+  l->mixer.rope.type = MIRAS_ROPE_TYPE_SUM;
+  l->mixer.rope.share = MIRAS_ROPE_SHARE_HALF;
+  l->mixer.rope.interleaved = 1;
 }
 
 /* What all layers of Griffin have, and its attention. */
@@ -19657,9 +19707,10 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   block = miras__wholes[i].block;
   as = miras__wholes[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
+  else if (as == MIRAS__AS_MAMBA3) miras__publish_mamba3(&d->layer[0]);
   else miras__apply(&d->layer[0], miras__published_as[as],
                     (int)MIRAS__COUNT(miras__published_as[as]));
-  if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
+  if (as > MIRAS__AS_MAMBA2 && as < MIRAS__AS_MAMBA3) d->norm_epsilon = 1e-6f;
   miras__usual_layer(&d->layer[0]);
   if (as == MIRAS__AS_GRIFFIN) miras__publish_griffin(d);
   if (block[0] == 'n') {
@@ -20859,6 +20910,9 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_MIX_UP, "value.up", MIRAS__BY_TIMES, 23, 1, 1)                                        \
   X(MIRAS__W_OUT_DOWN, "out_gate.down", MIRAS__BY_TIMES, 24, 10, 1)                                \
   X(MIRAS__W_OUT_UP, "out_gate.up", MIRAS__BY_TIMES, 25, 10, 1)                                    \
+  X(MIRAS__W_ANGLES, "angles.weight", MIRAS__BY_TIMES, 31, 10, 1)                                  \
+  X(MIRAS__W_OFFSET_Q, "q.offset", MIRAS__BY_SEQUENCE, 0, 10, 1)                                   \
+  X(MIRAS__W_OFFSET_K, "k.offset", MIRAS__BY_SEQUENCE, 0, 10, 1)                                   \
   X(MIRAS__W_GATES_OFFSET, "gates.offset", MIRAS__BY_TILE, 0, 0, 1)                                \
   X(MIRAS__W_GATES_RATE, "gates.rate", MIRAS__BY_TILE, 0, 0, 1)                                    \
   X(MIRAS__W_ERASE_SCALE, "erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1)                             \
@@ -21037,7 +21091,7 @@ typedef struct miras__gates {
 } miras__gates;
 
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
-       MIRAS__MIX, MIRAS__GATE_GROUPS };
+       MIRAS__MIX, MIRAS__FADE, MIRAS__GATE_GROUPS };
 
 /* Rotary positions: `turn` entries of a head turn, by period of positions, or 0; pairs: of
  * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
@@ -21070,9 +21124,11 @@ typedef struct miras__mixer {
   float *idle;                     /* [2, idling] zeros and ones: gates of what only reads, keys and
                                       queries that nothing makes                                  */
   size_t idling;
-  miras__rope rope;
+  miras__rope rope, sum;           /* by positions; by sums of angles, which has no `turns`       */
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
   unsigned char takes, asks;       /* of slots: what they take, again; softmax of their answers   */
+  unsigned char angle, rates;      /* ... and with pairs by the trapezoidal rule, else 0: angles
+                                       that the token adds; alpha, beta, gamma                     */
   miras__plan plan, look;          /* batch 1                                                     */
 } miras__mixer;
 
@@ -22003,7 +22059,7 @@ enum {
   MIRAS__OP_CONV, MIRAS__OP_READ, MIRAS__OP_JOIN, MIRAS__OP_ANGLES, MIRAS__OP_TURN,
   MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
   MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
-  MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_COUNT
+  MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_TRAPEZOID, MIRAS__OP_COUNT
 };
 
 /* The visit's rows of the residual stream before an adjoint, and behind it. */
@@ -22535,27 +22591,28 @@ static MIRAS__LISTED void miras__op_conv_bwd(const miras__visit *a, const miras_
                  miras__own_room(a) + p->tail[o->part].back * miras__pad(o->cols), &x);
 }
 
-/* y by heads = rows of x */
+/* y by heads = rows of x, whose heads several of y may have; of a token's two pairs the last. */
 static MIRAS__LISTED void miras__op_read(const miras__visit *a, const miras__op *o) {
+  const miras__array *y = &a->layer->p->array[o->out];
   const miras__sheet x = miras__x_of(a, o, 0);
-  const size_t n = o->cols;
+  const size_t n = o->cols, at = y->dim - n, group = y->heads / o->heads;
   size_t h;
-  for (h = 0; h < o->heads; h++)
-    a->k->copy_rows(miras__of_head(a, o->out, h), n, x.p + h * n, x.ld, a->n, n);
+  for (h = 0; h < y->heads; h++)
+    a->k->copy_rows(miras__of_head(a, o->out, h) + at, y->dim, x.p + h / group * n, x.ld, a->n, n);
 }
 
 /* dx =+ those of the heads that read it */
 static MIRAS__LISTED void miras__op_read_bwd(const miras__visit *a, const miras__op *o) {
   const miras__array *y = &a->layer->p->array[o->out];
   const miras__sheet dx = miras__dx_of(a, o, 0);
-  const size_t n = o->cols, group = y->grad_heads / y->heads;
+  const size_t n = o->cols, at = y->dim - n, group = y->grad_heads / o->heads;
   const int add = miras__mode(o, 0) == MIRAS__ADD;
   size_t h, j;
   for (h = 0; h < o->heads; h++)
     for (j = 0; j < group; j++) {
-      const float *d = miras__grad_of_head(a, o->out, h * group + j);
-      if (add || j) a->k->add_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
-      else a->k->copy_rows(dx.p + h * n, dx.ld, d, n, a->n, n);
+      const float *d = miras__grad_of_head(a, o->out, h * group + j) + at;
+      if (add || j) a->k->add_rows(dx.p + h * n, dx.ld, d, y->dim, a->n, n);
+      else a->k->copy_rows(dx.p + h * n, dx.ld, d, y->dim, a->n, n);
     }
 }
 
@@ -22836,6 +22893,170 @@ static MIRAS__LISTED void miras__op_keys_bwd(const miras__visit *a, const miras_
   }
 }
 
+/* ---- pairs by the trapezoidal rule (Mamba-3) ----
+ *
+ * The state of h' = -(a + i w) h + k v', which a token holds for a time dt, by the rule that weighs
+ * the end of that time by l and its beginning by 1 - l:
+ *   h_t = e^(-i w dt) (alpha h_(t-1) + beta k_(t-1) v_(t-1)') + gamma k_t v_t'
+ *   alpha = e^(-dt a),  beta = (1 - l) dt alpha,  gamma = l dt
+ * Times e^(i F_t), F_t the sum of all w dt up to t, h turns no more; keys and queries do instead,
+ * each by the F of its own token, and so does the key before. What is left is a matrix with a decay
+ * and two pairs a token, of which the first is the second of the token before.
+ *
+ * Of head h, where q, and of k and v the second pair, are as they were read:
+ *   q, k += their offsets,  F_t = F_(t-1) + pi dt_t th_t,  th the angles' tanh,  (q, k) turn by F_t
+ *   the first pair of t is the second of t - 1, and of a text's first token zeros
+ * Back, with dk and dv of both pairs, of the second as k2:
+ *   dk2_t += dk1_(t+1), dv2 likewise;  dF = y' dy of each pair of entries that turn, y turned by a
+ *   right angle, summed over q and k;  G_t = sum of dF from t on;  dth = pi dt G,
+ *   ddt += pi th . G;  dq and dk2 turn back, and their sums are the offsets'
+ *   e = alpha dalpha + beta dbeta;  da = -dt e,  dl = dt (dgamma - alpha dbeta),
+ *   ddt += -a e + (1 - l) alpha dbeta + l dgamma
+ * where learning_rate stands for 1 in 1 - l. A running text has F, k and v of its last token. */
+
+/* Floats of a head in a running text. */
+static size_t miras__trapezoid_state(const miras__mixer *m) {
+  return miras__pad(m->sum.turn / 2 + m->dk + m->dv);
+}
+
+/* Turn head h's rows of q, or of k's second pairs, by its angles there, way 1, or back. */
+static void miras__trapezoid_turn(const miras__visit *a, const miras__op *o, int way, float *q,
+                                  float *k, size_t h) {
+  const miras__rope *r = &a->layer->p->mixer.sum;
+  const size_t n = a->layer->p->mixer.dk;
+  const float *turn = miras__of_head(a, o->in[5], h);
+  if (!r->turn) return;
+  a->k->rotary(q, n, q, n, turn, r->way * way, a->n, 1, n, r->turn);
+  a->k->rotary(k, 2 * n, k, 2 * n, turn, r->way * way, a->n, 1, n, r->turn);
+}
+
+/* Cosines and sines [T, turn] of the sums F of head h's angles, which go on from *from. */
+static void miras__trapezoid_sums(const miras__visit *a, const miras__op *o, float *from,
+                                  size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__x_of(a, o, 1);
+  const size_t half = m->sum.turn / 2;
+  const float *dt = miras__gate_of(m, MIRAS__KEEP, h, gates.p), *th;
+  const double all = 6.283185307179586;
+  size_t t, i;
+  if (!half) return;
+  th = miras__of_head(a, o->in[0], 0);
+  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
+    float f = from[i], *to = miras__of_head(a, o->in[5], h) + i;
+    for (t = 0; t < a->n; t++, to += 2 * half) {
+      double x = (double)f + all / 2 * (double)dt[t * gates.ld] * (double)th[t * half + i];
+      if (!(x < all / 2 && x >= -all / 2)) x -= all * floor(x / all + 0.5);
+      f = (float)x;
+      to[0] = (float)miras__cos((double)f);
+      to[half] = (float)miras__sin((double)f);
+    }
+    from[i] = f;
+  }
+  MIRAS__MEET();
+}
+
+/* dF [T, turn / 2] summed from behind into the place of dth, and then that. */
+static void miras__trapezoid_sums_bwd(const miras__visit *a, const miras__op *o, const float *dq,
+                                      const float *dk, size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__x_of(a, o, 1), dgates = miras__dx_of(a, o, 1);
+  const size_t half = m->sum.turn / 2, n = m->dk, step = m->sum.way > 1 ? 1 : half;
+  const float *q = miras__of_head(a, o->in[2], h), *k = miras__of_head(a, o->out, h) + n;
+  float *to;
+  size_t t, i;
+  if (!half) return;
+  to = miras__grad_of_head(a, o->in[0], h);
+  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
+    const size_t x = m->sum.way > 1 ? 2 * i : i, y = x + step;
+    float g = 0;
+    for (t = a->n; t-- > 0;) {
+      const size_t s = t * n, z = 2 * s;
+      g += q[s + x] * dq[s + y] - q[s + y] * dq[s + x];
+      g += k[z + x] * dk[z + y] - k[z + y] * dk[z + x];
+      to[t * half + i] = 3.14159265f * g;
+    }
+  }
+  MIRAS__MEET();
+  a->k->dot_rows(1, miras__gate_of(m, MIRAS__KEEP, h, dgates.p), dgates.ld,
+                 miras__of_head(a, o->in[0], 0), half, to, half, a->n, half);
+  a->k->scale_rows(to, half, 1, miras__gate_of(m, MIRAS__KEEP, h, gates.p), gates.ld, to, half,
+                   a->n, half);
+}
+
+static MIRAS__LISTED void miras__op_trapezoid(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__mixer *m = &p->mixer;
+  const miras__kernels *k = a->k;
+  const miras__sheet gates = miras__x_of(a, o, 1);
+  const size_t n = m->dk, dv = m->dv, each = miras__trapezoid_state(m), ld = gates.ld;
+  const float whole = m->plan.d.learning_rate;
+  size_t h, t;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    float *state = a->run ? a->run + p->state[o->part] + h * each : a->scratch;
+    float *key = state + m->sum.turn / 2, *value = key + n;
+    float *q = miras__of_head(a, o->in[2], h), *own = miras__of_head(a, o->out, h) + n;
+    float *v = miras__of_head(a, o->in[3], h) + dv, *rate = miras__of_head(a, o->in[4], h);
+    const float *dt = miras__gate_of(m, MIRAS__KEEP, h, gates.p);
+    const float *l = miras__gate_of(m, MIRAS__STEP, h, gates.p);
+    const float *fade = miras__gate_of(m, MIRAS__FADE, h, gates.p);
+    if (!a->run) k->fill(state, 0, each);
+    k->add_rows(q, n, miras__weight(a->layer, MIRAS__W_OFFSET_Q) + h * n, 0, a->n, n);
+    k->add_rows(own, 2 * n, miras__weight(a->layer, MIRAS__W_OFFSET_K) + h * n, 0, a->n, n);
+    miras__trapezoid_sums(a, o, state, h);
+    miras__trapezoid_turn(a, o, 1, q, own, h);
+    k->copy(own - n, key, n);
+    k->copy_rows(own + n, 2 * n, own, 2 * n, a->n - 1, n);
+    k->copy(v - dv, value, dv);
+    k->copy_rows(v + dv, 2 * dv, v, 2 * dv, a->n - 1, dv);
+    k->copy(key, own + (a->n - 1) * 2 * n, n);
+    k->copy(value, v + (a->n - 1) * 2 * dv, dv);
+    for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS) {
+      const double left = miras__exp(-(double)dt[t * ld] * (double)fade[t * ld]);
+      const float alpha = left < (double)MIRAS__FADED ? 0 : (float)left;
+      rate[3 * t] = alpha;
+      rate[3 * t + 1] = (whole - l[t * ld]) * dt[t * ld] * alpha;
+      rate[3 * t + 2] = l[t * ld] * dt[t * ld];
+    }
+    MIRAS__MEET();
+  }
+}
+
+/* dq, dk and dv where they lie, dth, dgates = ... */
+static MIRAS__LISTED void miras__op_trapezoid_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const miras__sheet gates = miras__x_of(a, o, 1), dgates = miras__dx_of(a, o, 1);
+  const size_t n = m->dk, dv = m->dv, ld = gates.ld;
+  const float whole = m->plan.d.learning_rate;
+  size_t h, t;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    float *dq = miras__grad_of_head(a, o->in[2], h), *dk = miras__grad_of_head(a, o->out, h) + n;
+    float *dvalue = miras__grad_of_head(a, o->in[3], h) + dv;
+    const float *rate = miras__of_head(a, o->in[4], h);
+    const float *drate = miras__grad_of_head(a, o->in[4], h);
+    const float *dt = miras__gate_of(m, MIRAS__KEEP, h, gates.p);
+    const float *l = miras__gate_of(m, MIRAS__STEP, h, gates.p);
+    const float *fade = miras__gate_of(m, MIRAS__FADE, h, gates.p);
+    float *ddt = miras__gate_of(m, MIRAS__KEEP, h, dgates.p);
+    float *dl = miras__gate_of(m, MIRAS__STEP, h, dgates.p);
+    float *dfade = miras__gate_of(m, MIRAS__FADE, h, dgates.p);
+    for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS) {
+      const float alpha = rate[3 * t], *d = drate + 3 * t;
+      const float e = alpha * d[0] + rate[3 * t + 1] * d[1], rest = whole - l[t * ld];
+      dfade[t * ld] = -dt[t * ld] * e;
+      dl[t * ld] = dt[t * ld] * (d[2] - alpha * d[1]);
+      ddt[t * ld] = rest * alpha * d[1] + l[t * ld] * d[2] - fade[t * ld] * e;
+    }
+    MIRAS__MEET();
+    k->add_rows(dk, 2 * n, dk + n, 2 * n, a->n - 1, n);
+    k->add_rows(dvalue, 2 * dv, dvalue + dv, 2 * dv, a->n - 1, dv);
+    miras__trapezoid_sums_bwd(a, o, dq, dk, h);
+    miras__trapezoid_turn(a, o, -1, dq, dk, h);
+    k->add_rows(miras__head_sum(a, MIRAS__W_OFFSET_Q, h, m->heads), 0, dq, n, a->n, n);
+    k->add_rows(miras__head_sum(a, MIRAS__W_OFFSET_K, h, m->heads), 0, dk, 2 * n, a->n, n);
+  }
+}
+
 /* ---- memories ----
  *
  * Gated slot attention (Zhang et al. 2024): with f_t [m] the decay gates of m slots, keys K [m, dk]
@@ -22874,6 +23095,12 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                        grads ? miras__grad_of_head(a, part, h)
                              : miras__of_head(a, part, i == 1 ? h : h / m->group),
                        a->layer->p->array[part].dim);
+  }
+  if (m->rates) {
+    float *rows = grads ? miras__grad_of_head(a, m->rates, h) : miras__of_head(a, m->rates, h);
+    miras__input_set(&g, 3, rows, 3);
+    miras__input_set(&g, 4, rows + 1, 3);
+    return g;
   }
   for (i = 0; m->gated && i < 5; i++) {
     float *rows = (int)i == others ? NULL : miras__gate_of(m, (int)i, h, gates.p);
@@ -23028,17 +23255,17 @@ static MIRAS__LISTED void miras__op_memory_bwd(const miras__visit *a, const mira
   }
 }
 
-/* y += D v, of head h's rows; D is a number, or one for each entry. */
+/* y += D v, of head h's rows; D is a number, or one for each entry; of two pairs the last. */
 static MIRAS__LISTED void miras__op_skip(const miras__visit *a, const miras__op *o) {
   const miras__mixer *m = &a->layer->p->mixer;
   const float *w = miras__weight(a->layer, o->param);
   const miras__sheet y = miras__y_of(a, o);
-  const size_t n = m->dv;
+  const size_t n = m->dv, ldv = a->layer->p->array[o->in[0]].dim;
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    const float *v = miras__of_head(a, o->in[0], h);
-    if (o->function) a->k->muladd_rows(y.p + h * n, y.ld, v, n, w + h * n, 0, a->n, n);
-    else a->k->axpy_rows(y.p + h * n, y.ld, w[h], NULL, 0, v, n, a->n, n);
+    const float *v = miras__of_head(a, o->in[0], h) + (ldv - n);
+    if (o->function) a->k->muladd_rows(y.p + h * n, y.ld, v, ldv, w + h * n, 0, a->n, n);
+    else a->k->axpy_rows(y.p + h * n, y.ld, w[h], NULL, 0, v, ldv, a->n, n);
   }
 }
 
@@ -23048,22 +23275,22 @@ static MIRAS__LISTED void miras__op_skip_bwd(const miras__visit *a, const miras_
   const miras__kernels *k = a->k;
   const float *w = miras__weight(a->layer, o->param);
   const miras__sheet all = miras__dy_of(a, o);
-  const size_t ld = all.ld, n = m->dv;
+  const size_t ld = all.ld, n = m->dv, ldv = a->layer->p->array[o->in[0]].dim, at = ldv - n;
   float *b = a->scratch;
   size_t h, i, rows;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    const float *dy = all.p + h * n, *v = miras__of_head(a, o->in[0], h);
-    float *dv = miras__grad_of_head(a, o->in[0], h),
+    const float *dy = all.p + h * n, *v = miras__of_head(a, o->in[0], h) + at;
+    float *dv = miras__grad_of_head(a, o->in[0], h) + at,
           *sum = miras__head_sum(a, o->param, h, m->heads);
     if (o->function) {
-      k->muladd_rows(dv, n, dy, ld, w + h * n, 0, a->n, n);
-      k->muladd_rows(sum, 0, dy, ld, v, n, a->n, n);
+      k->muladd_rows(dv, ldv, dy, ld, w + h * n, 0, a->n, n);
+      k->muladd_rows(sum, 0, dy, ld, v, ldv, a->n, n);
       continue;
     }
-    k->axpy_rows(dv, n, w[h], NULL, 0, dy, ld, a->n, n);
+    k->axpy_rows(dv, ldv, w[h], NULL, 0, dy, ld, a->n, n);
     for (i = 0; i < a->n; i += rows) {
       rows = a->n - i < MIRAS__TILE ? a->n - i : MIRAS__TILE;
-      k->dot_rows(0, b, 1, dy + i * ld, ld, v + i * n, n, rows, n);
+      k->dot_rows(0, b, 1, dy + i * ld, ld, v + i * ldv, ldv, rows, n);
       k->add_rows(sum, 0, b, 1, rows, 1);
     }
   }
@@ -23509,7 +23736,10 @@ static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   /* in: q, own, takes, gates */
   {"lookup", miras__op_memory, MIRAS__BACK(miras__op_memory_bwd),
    MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY, 30, 0, 15},
-  {"softmax", miras__op_softmax, MIRAS__BACK(miras__op_softmax_bwd), MIRAS__IS_TEXT, 1, 0, 1}
+  {"softmax", miras__op_softmax, MIRAS__BACK(miras__op_softmax_bwd), MIRAS__IS_TEXT, 1, 0, 1},
+  /* in: angles that are added, gates, q, v, alpha, beta and gamma, cosines and sines */
+  {"trapezoid", miras__op_trapezoid, MIRAS__BACK(miras__op_trapezoid_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_IN_PLACE | MIRAS__IS_HEAVY, 111, 60, 3}
 };
 
 /* Does an operation run memories, of layers or of slots' keys? */
@@ -24090,7 +24320,8 @@ static MIRAS__COLD miras__sets miras__sets_of(const miras__program *p) {
     if (flags & MIRAS__IS_HEAVY) x.kept |= out;
     if (flags & MIRAS__IS_THROUGH) x.through |= miras__of(o->in[0]);
     if (flags & MIRAS__IS_AHEAD) x.kept |= miras__of(o->in[0]);
-    x.kept |= miras__makes(o) & ~out & (flags & MIRAS__IS_TEXT ? 0 : ~(miras__set)0);
+    if ((flags & (MIRAS__IS_TEXT | MIRAS__IS_HEAVY)) != MIRAS__IS_TEXT)
+      x.kept |= miras__makes(o) & ~out;
     if (!MIRAS__TRAINS) continue;
     x.by_adjoint = flags & (MIRAS__IS_AGAIN | MIRAS__IS_AT_GRAD) ? x.by_adjoint | out
                                                                  : x.by_adjoint & ~out;
@@ -24488,9 +24719,10 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
 }
 
 /* The states of a running text: tails, then of memories, of attention, of memories that recall or
- * have the keys of slots.
- * Which of the last three an operation has; -1: none. */
+ * have the keys of slots, of pairs by the trapezoidal rule. Which of the last four an operation
+ * has; -1: none. */
 static int miras__state_turn(const miras__op *o) {
+  if (o->what == MIRAS__OP_TRAPEZOID) return 3;
   if (o->what == MIRAS__OP_ATTEND) return 1;
   if (o->what == MIRAS__OP_LOOKUP) return 2;
   return o->what != MIRAS__OP_MEMORY ? -1 : o->function ? 2 : 0;
@@ -24503,14 +24735,16 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
     miras__grow(&p->run, 1, miras__pad((size_t)p->tail[i].back * p->tail[i].cols));
   }
   p->states = p->run;
-  for (i = 0; i < 3 * p->ops; i++) {
+  for (i = 0; i < 4 * p->ops; i++) {
     const miras__op *o = &p->op[i % p->ops];
-    const int memory = miras__is_memory(o);
+    const int attends = o->what == MIRAS__OP_ATTEND, memory = miras__is_memory(o);
     if (miras__state_turn(o) != i / p->ops) continue;
     p->state[o->part] = p->run;
     if (o->what == MIRAS__OP_MEMORY && !o->function) p->writes = o->part;
-    miras__grow(&p->run, memory ? p->mixer.heads : miras__heads_of(p, o),
-                memory ? miras__plan_of(p, o)->head_state : p->attending.state);
+    miras__grow(&p->run, attends ? miras__heads_of(p, o) : p->mixer.heads,
+                attends  ? p->attending.state
+                : memory ? miras__plan_of(p, o)->head_state
+                         : miras__trapezoid_state(&p->mixer));
   }
 }
 
@@ -24540,6 +24774,8 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
       back = miras__larger(back, of->head_state + of->scratch_backward);
       back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
+    if (o->what == MIRAS__OP_TRAPEZOID)
+      heads = miras__larger(heads, miras__trapezoid_state(&p->mixer));
     if (o->what == MIRAS__OP_ATTEND) {
       heads = miras__larger(heads, miras__attending_room(p, 0));
       if (MIRAS__TRAINS) back = miras__larger(back, miras__attending_room(p, 1));
@@ -24700,6 +24936,7 @@ static int miras__is_tied(const miras__mixer *m, int i) {
 static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t rank) {
   const miras_memory_desc *of = &m->plan.d;
   const int horizon = d->mixer.decay_horizon;
+  const int trapezoid = m->qk_map == MIRAS_QK_MAP_TRAPEZOID;
   size_t counts[MIRAS__GATE_GROUPS];
   const int always =                              /* c of feedback is a number per head          */
     d->mixer.fixed_gates | (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1 << MIRAS__ERASE : 0);
@@ -24707,16 +24944,18 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   size_t offset = 0, all = 0;
   int i;
   counts[MIRAS__KEEP] = miras__keep_width(of);
-  counts[MIRAS__STEP] = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
+  counts[MIRAS__STEP] =
+    miras__gate_width(of, of->learning_rate_gate) * (trapezoid ? 1 : m->inner_steps);
   counts[MIRAS__MOMENTUM] = miras__gate_width(of, of->momentum_gate);
   counts[MIRAS__THRESHOLD] = miras__gate_width(of, of->threshold_gate);
   counts[MIRAS__VALUE_KEEP] = m->slots ? m->slots : of->value_decay_gate ? m->dv : 0;
   counts[MIRAS__ERASE] = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
                        : of->separate_erase ? m->dk : 0;
   counts[MIRAS__MIX] = rank ? m->dv : 0;
+  counts[MIRAS__FADE] = trapezoid ? 1 : 0;
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
   group[MIRAS__STEP].form = m->tied ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
-  group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
+  group[MIRAS__THRESHOLD].form = group[MIRAS__FADE].form = MIRAS__GATE_SOFTPLUS;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count = (uint32_t)(counts[i] * m->heads);
     group[i].cap = i == MIRAS__KEEP && horizon ? 1 - 1 / (float)horizon : 1;
@@ -24791,7 +25030,12 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->function[0] = m->function[1] = (unsigned char)d->mixer.qk_act;
   m->function[2] = (unsigned char)d->mixer.v_act;
   m->tied = d->mixer.tied_dt != 0;
-  if (d->mixer.rope.type) miras__rope_make(&m->rope, &d->mixer.rope, m->dk, (size_t)of->chunk);
+  if (m->qk_map == MIRAS_QK_MAP_TRAPEZOID) {      /* one pair is read, for each head its own     */
+    m->group = 1, m->keys = m->qk, m->values = m->value;
+    if (d->mixer.rope.type) miras__rope_make(&m->sum, &d->mixer.rope, m->dk, 0);
+  } else if (d->mixer.rope.type) {
+    miras__rope_make(&m->rope, &d->mixer.rope, m->dk, (size_t)of->chunk);
+  }
   p->chunk = (size_t)of->chunk;
   if (miras__mixer_gates(m, d, p->rank)) {
     m->blocks = d->mixer.gate_blocks == MIRAS__EACH_HEAD ? m->heads : (size_t)d->mixer.gate_blocks;
@@ -24848,6 +25092,8 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
          start[MIRAS__GATE_GROUPS] = {0}, c;
   const size_t each = g[MIRAS__KEEP].count / m->heads;
   const int spread = g[MIRAS__KEEP].form == MIRAS__GATE_SOFTPLUS && !(d->decay_rate > 0);
+  const int fade = g[MIRAS__FADE].count > 0;
+  const double columns = (double)(fade ? m->heads : each);
   size_t h, j;
   int i;
   start[MIRAS__MOMENTUM] =
@@ -24868,7 +25114,11 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
     if (rate) miras__draw(rate + h * each, each, 0, c, 0);
     for (j = 0; j < each && spread; j++)
       offset[g[MIRAS__KEEP].offset + h * each + j] =
-        (float)miras__softplus_inverse(1e-3 * miras__pow(100, ((double)j + 0.5) / (double)each));
+        (float)miras__softplus_inverse(1e-3 * miras__pow(100, (fade ? (double)h + 0.5
+                                                               : (double)j + 0.5) / columns));
+    if (fade && !spread)                           /* a, so that exp(-dt a) begins at 1 - f       */
+      offset[g[MIRAS__FADE].offset + h] = (float)miras__softplus_inverse(
+        -miras__log(1 - (forget < 1e-4 ? 1e-4 : forget > 0.5 ? 0.5 : forget)) / MIRAS__FIRST_TIME);
     forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
@@ -25169,12 +25419,14 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   const miras_memory_desc *of = &m->plan.d;
   const size_t heads = m->heads, dk = m->dk, keys = m->inner_steps * dk;
   const size_t features = miras__squares(&m->plan) ? (size_t)miras__features(of) : 0;
+  const int trapezoid = m->qk_map == MIRAS_QK_MAP_TRAPEZOID;
   if (m->qk) {
     m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
     m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads,
                                            m->slots ? m->slots : keys);
   }
-  m->v = (unsigned char)miras__heads_new(p, "v", heads, heads, m->values / heads);
+  m->v = (unsigned char)miras__heads_new(p, "v", heads, heads,
+                                         trapezoid ? 2 * m->dv : m->values / heads);
   if (of->separate_erase || m->slots)
     m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
   if (m->slots) {
@@ -25186,6 +25438,13 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
     m->replace = (unsigned char)miras__heads_new(p, "put", heads, heads, dk);
   }
   if (m->outs) m->gated = (unsigned char)miras__rows_new(p, "gates", m->outs);
+  if (trapezoid) {
+    if (m->sum.turn)
+      m->angle = (unsigned char)miras__heads_new(p, "angle", 1, heads, m->sum.turn / 2);
+    m->rates = (unsigned char)miras__heads_new(p, "rates", heads, heads, 3);
+    miras__want(p, MIRAS__W_OFFSET_Q, heads, dk);
+    miras__want(p, MIRAS__W_OFFSET_K, heads, dk);
+  }
   miras__want(p, MIRAS__W_GATES_OFFSET, m->gates, 0);
   miras__want(p, MIRAS__W_GATES_RATE,
               miras__gate_learns(m->gate->form) ? m->gate[MIRAS__KEEP].count : 0, 0);
@@ -25304,7 +25563,7 @@ static void miras__add_memory(miras__program *p, int y, int q, int recalls) {
   if (recalls) return;
   miras__op_reads(o, 1, m->k, 0);
   miras__op_reads(o, 2, m->v, 0);
-  miras__op_reads(o, 3, m->gated, 0);
+  miras__op_reads(o, 3, m->rates ? m->rates : m->gated, 0);
   miras__op_reads(o, 4, m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
 }
@@ -25377,6 +25636,42 @@ static void miras__build_from_values(miras__program *p, int gains) {
   miras__add_read(p, m->q, r, low + qk, m->qk_heads, m->dk);
 }
 
+/* Keys, queries and values become pairs by the trapezoidal rule. */
+static void miras__add_trapezoid(miras__program *p) {
+  const miras__mixer *m = &p->mixer;
+  miras__op *o = miras__op_new(p, MIRAS__OP_TRAPEZOID, m->k, 0, m->angle, 0, m->dk);
+  const int turns = m->sum.turn ? miras__heads_new(p, "turns", m->heads, m->heads, m->sum.turn) : 0;
+  o->part = miras__head_new(p);
+  miras__op_reads(o, 1, m->gated, 0);
+  miras__op_reads(o, 2, m->q, 0);
+  miras__op_reads(o, 3, m->v, 0);
+  miras__op_reads(o, 4, m->rates, 0);
+  miras__op_reads(o, 5, turns, 0);
+}
+
+/* The same of columns of proj: Mamba-3 (Lahoti et al. 2026), of one input and one output, has
+ *   q, k = norm(h W) (.) gain + offset, v = h W, th = tanh(h W);  dt, a, l: gates of low rank
+ * and of its layer then y + D v, (y + D v) (.) silu(h W_g), W_o. */
+static void miras__build_trapezoid(miras__program *p, int proj) {
+  const miras__mixer *m = &p->mixer;
+  const miras__param *w = p->param;
+  const int z = miras__rows_new(p, "norm", 2 * m->qk);
+  const size_t at = w[MIRAS__W_ANGLES].column, half = m->sum.turn / 2;
+  int i;
+  for (i = 1; i >= 0; i--) {
+    miras__op *o = miras__op_new(p, MIRAS__OP_RMS, z, (size_t)i * m->qk, proj,
+                                 w[MIRAS__W_Q + i].column, m->dk);
+    o->heads = (uint32_t)m->qk_heads;
+    o->param = (unsigned char)miras__want(p, MIRAS__W_NORM_Q + i, m->dk, 0);
+  }
+  if (half) miras__add_squash(p, proj, at, half, MIRAS__TANH);
+  miras__add_read(p, m->v, proj, w[MIRAS__W_V].column, m->heads, m->dv);
+  miras__add_read(p, m->k, z, m->qk, m->qk_heads, m->dk);
+  miras__add_read(p, m->q, z, 0, m->qk_heads, m->dk);
+  if (half) miras__add_read(p, m->angle, proj, at, 1, half);
+  miras__add_trapezoid(p);
+}
+
 /* Normed answers, with a gate (its array, from column `at` on, through a function) or none. */
 static int miras__add_head_norm(miras__program *p, const miras_layer_desc *d, int y, int gate,
                                 size_t at, int function) {
@@ -25427,7 +25722,8 @@ static size_t miras__build_source(miras__program *p, const miras_layer_desc *d, 
   f->at_low = at;
   if (!d->mixer.from_values)
     at = miras__add_columns(p, f->proj, at, h, MIRAS__W_GATES_DOWN, m->low_rank);
-  return miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_DOWN, rank);
+  at = miras__add_columns(p, f->proj, at, h, MIRAS__W_OUT_DOWN, rank);
+  return miras__add_columns(p, f->proj, at, h, MIRAS__W_ANGLES, m->sum.turn / 2);
 }
 
 /* What is made of proj row by row, all columns of which there are now: gates. */
@@ -25450,6 +25746,10 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 /* y of a text: convolutions, positions, lengths, and then a memory per head. */
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
+  if (p->mixer.rates) {
+    miras__build_trapezoid(p, proj);
+    return miras__build_memory(p, d, name, p->mixer.q, 0);
+  }
   miras__build_convs(p, d, 7, proj);
   if (d->mixer.from_values) miras__build_from_values(p, d->mixer.from_values > 1);
   miras__build_keys(p, 0, g);
@@ -25994,7 +26294,7 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
   "o0m1?", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
-  "o0123?4?5?", "0", "o0", "o0", "o0", "o0"
+  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -26240,7 +26540,7 @@ static int miras__text_as(int what, char letter) {
   if (letter != '0') return MIRAS__AS_ROWS;
   return what == MIRAS__OP_MIX ? MIRAS__AS_SHIFTED : what == MIRAS__OP_TURN ? MIRAS__AS_TURNS
        : what == MIRAS__OP_JOIN || what == MIRAS__OP_MEMORY || what == MIRAS__OP_SKIP ||
-         what == MIRAS__OP_LOOKUP ? MIRAS__AS_HEADS : MIRAS__AS_ROWS;
+         what == MIRAS__OP_LOOKUP || what == MIRAS__OP_TRAPEZOID ? MIRAS__AS_HEADS : MIRAS__AS_ROWS;
 }
 
 /* Columns that an array has so far. */
@@ -26534,11 +26834,19 @@ static int miras__text_heads(miras__reader *r, miras__said *x) {
   }
   y = &p->array[x->out.array], n = miras__text_wide(r, x->out.array);
   if (x->out.at || x->out.cols) return miras__text_not(r, "it makes all of an array");
+  if (m->rates && r->as[x->out.array] == MIRAS__AS_HEADS) {
+    if (conv) return miras__text_not(r, "with mixer.qk_map trapezoid heads read rows");
+    if (x->out.array != m->angle) n = x->out.array == m->v ? m->value : m->qk;
+  }
   if (!miras__text_is(r, &x->in[0], n) || !miras__text_want(r, x->param, x->number, n, 0) ||
       !miras__text_want(r, x->bias, n, 0, 0))
     return 0;
   o = miras__text_op(r, x, conv ? n : y->dim);
   if (!conv) o->heads = y->heads;
+  if (!conv && m->rates && x->out.array != m->angle) {
+    o->cols = (uint32_t)(x->out.array == m->v ? m->dv : m->dk);
+    o->heads = (uint32_t)(n / o->cols);
+  }
   if (!x->param) return 1;
   if (miras__text_op_of(p, MIRAS__OP_TAIL, 0, 0))
     return miras__text_not(r, "tails come behind all convolutions");
@@ -26571,6 +26879,14 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
   const miras__op *gates = miras__text_op_of(p, MIRAS__OP_GATES, 0, 0);
   const miras__array *y = &p->array[x->out.array];
   const int key = m->own ? m->own : m->k, all = m->replace ? m->replace : m->v;
+  if (x->what == MIRAS__OP_TRAPEZOID) {
+    if (!m->rates || !gates || x->out.array != m->k || x->in[0].array != m->angle ||
+        miras__text_op_of(p, MIRAS__OP_TRAPEZOID, 0, 0))
+      return miras__text_not(r, "it makes pairs of k, once, behind gates, with mixer.qk_map "
+                                "trapezoid, and turns them by angle with mixer.rope.type sum");
+    miras__add_trapezoid(p);
+    return 1;
+  }
   if (x->what != MIRAS__OP_KEYS && x->out.array <= all && x->out.array != m->q &&
       x->out.array != key)
     return miras__text_not(r, "it is of queries, and of keys as they were read");
@@ -26741,7 +27057,7 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
     case MIRAS__OP_CONV: case MIRAS__OP_READ: case MIRAS__OP_SOFTMAX:
       return miras__text_heads(r, x);
     case MIRAS__OP_TAIL: return miras__text_tail(r, x);
-    case MIRAS__OP_LENGTH: case MIRAS__OP_TURN: case MIRAS__OP_KEYS:
+    case MIRAS__OP_LENGTH: case MIRAS__OP_TURN: case MIRAS__OP_KEYS: case MIRAS__OP_TRAPEZOID:
       return miras__text_keys(r, x);
     case MIRAS__OP_ANGLES: case MIRAS__OP_ROTATE: case MIRAS__OP_ATTEND:
       return miras__text_attention(r, x);
@@ -26825,7 +27141,8 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
   const miras__array *x = &p->array[i];
   const size_t all = (size_t)x->heads * x->dim, each = (size_t)o->heads * o->cols;
   *at = slot ? slot < 4 ? o->in_at[slot - 1] : 0 : o->out_at;
-  if (!i || (x->by_head && x->heads > 1)) return i ? all : 0;
+  if (!i || (x->by_head && (x->heads > 1 || (!slot && o->what == MIRAS__OP_READ))))
+    return i ? all : 0;
   switch (o->what) {
     case MIRAS__OP_TIMES: return slot ? p->param[o->param].rows : o->cols;
     case MIRAS__OP_BLOCKS:
@@ -26857,7 +27174,8 @@ static int miras__in_place(const miras__op *o) {
 /* Slots, by bits, that an operation makes, and of which its adjoint makes a gradient. */
 static unsigned miras__slots_made(const miras__op *o) {
   return (miras__in_place(o) ? 0 : 1u) |
-         (o->what == MIRAS__OP_GATES ? 0 : 2u * miras__ops[o->what].writes);
+         (o->what == MIRAS__OP_GATES || o->what == MIRAS__OP_TRAPEZOID
+            ? 0 : 2u * miras__ops[o->what].writes);
 }
 static unsigned miras__slots_back(const miras__op *o) {
   return 2u * (miras__ops[o->what].grads | (miras__flags(o) & MIRAS__IS_THROUGH ? 1u : 0)) &
@@ -27020,6 +27338,7 @@ static int miras__text_complete(miras__reader *r) {
       !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
       !miras__text_has_all(r, MIRAS__OP_KEYS, 0, 0, memory && (m->own || keys)) ||
       !miras__text_has_all(r, MIRAS__OP_LOOKUP, 0, 0, m->slots > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_TRAPEZOID, 0, 0, m->rates > 0) ||
       !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||
       !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV && m->own))
     return 0;
@@ -27100,20 +27419,20 @@ static const char *miras__text_of(const char *text, char letter, int first, int 
 
 /* Begin a program whose lines a text says: what its type has. */
 static MIRAS__COLD void miras__text_begin(miras__reader *r) {
-  enum { NAMES = 11 };
+  enum { NAMES = 12 };
   static const char *const names[NAMES] = {"x", "out", "q", "k", "v", "own", "erase", "put",
-                                           "takes", "asks", "gates"};
+                                           "takes", "asks", "angle", "gates"};
   miras__mixer *m = &r->p->mixer;
-  unsigned char at[NAMES] = {MIRAS__X, MIRAS__Y, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  unsigned char at[NAMES] = {MIRAS__X, MIRAS__Y, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   int i;
   if (r->d->type == MIRAS_LAYER_MAC) miras__mac_make(r->p);
   at[2] = m->q, at[3] = m->k, at[4] = m->v, at[5] = m->own, at[6] = m->erase, at[7] = m->replace,
-  at[8] = m->takes, at[9] = m->asks, at[10] = m->gated;
+  at[8] = m->takes, at[9] = m->asks, at[10] = m->angle, at[11] = m->gated;
   for (i = 0; i < NAMES; i++) {
     miras__piece x;
     memset(&x, 0, sizeof x);
     x.name = names[i], x.length = (uint32_t)strlen(names[i]);
-    if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 10 ? MIRAS__AS_HEADS
+    if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 11 ? MIRAS__AS_HEADS
                                                                                 : MIRAS__AS_GATES);
   }
 }

@@ -2083,7 +2083,9 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
                       int T, size_t columns) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t N = (size_t)batch * (size_t)T;
-  const miras_function mixing = name[0] == 'v' ? d->mixer.v_act : d->mixer.qk_act;
+  const miras_function mixing = name[0] == 'v' ? d->mixer.v_act
+                                : d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ? MIRAS_FN_NONE
+                                                                            : d->mixer.qk_act;
   const int taps = d->mixer.conv_on == MIRAS_CONV_ON_NONE                       ? 0
                    : d->mixer.conv_on == MIRAS_CONV_ON_QK && name[0] == 'v' ? 0
                    : d->mixer.conv_size == 0                                           ? 4
@@ -2110,7 +2112,8 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
 }
 
 /* The learned gates of a layer, in the order of their columns. */
-enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE, REF_GATES };
+enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE, REF_FADE,
+       REF_GATES };
 
 /* Columns per head. A tied step has none: it is read off the decay gate's. */
 REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
@@ -2120,7 +2123,8 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
     case REF_STEP:
       if (d->mixer.tied_dt) return 0;
       return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) *
-             (size_t)md->inner_steps;
+             (d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ? 1 : (size_t)md->inner_steps);
+    case REF_FADE: return d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ? 1 : 0;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
@@ -2138,7 +2142,7 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
 REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
   static const int fixed[REF_GATES] = {MIRAS_FIXED_DECAY,      MIRAS_FIXED_LEARNING_RATE,
                                        MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
-                                       MIRAS_FIXED_VALUE_DECAY, 0};
+                                       MIRAS_FIXED_VALUE_DECAY, 0, 0};
   if (which == REF_RATE && d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 0;
   return d->mixer.fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
 }
@@ -2176,6 +2180,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
+    case REF_FADE: return ref_softplus(g);
     default: return ref_sigmoid(g);
   }
 }
@@ -2561,7 +2566,8 @@ REF double *ref_values(const ref_model *m, int l, const miras_memory_desc *md, c
   const size_t steps = (size_t)md->inner_steps, dv = (size_t)md->value_dim, H = (size_t)md->heads;
   const size_t all = (size_t)batch * (size_t)T * H;
   double *last, *v;
-  if (!ref_layer_of(m, l)->mixer.erase_first)
+  if (!ref_layer_of(m, l)->mixer.erase_first &&
+      ref_layer_of(m, l)->mixer.qk_map != MIRAS_QK_MAP_TRAPEZOID)
     return ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
   last = ref_mixed(m, l, "v", h, batch, T, H * dv);
   v = (double *)ref_zeros(all * steps * dv);
@@ -2604,6 +2610,73 @@ REF double *ref_slots(const ref_model *m, int l, const miras_memory_desc *md, co
   return p;
 }
 
+/* Mamba-3's keys or queries of rows h, [tokens, heads, dk] (name k or q): normed, and moved. */
+REF double *ref_moved(const ref_model *m, int l, const miras_memory_desc *md, const char *name,
+                      const double *h, int batch, int T) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const size_t H = (size_t)md->heads, dk = (size_t)md->key_dim, N = (size_t)batch * (size_t)T;
+  const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
+  double *x = ref_mixed(m, l, name, h, batch, T, K * dk), *y;
+  char full[24];
+  snprintf(full, sizeof full, "%s_norm.gain", name);
+  for (size_t r = 0; r < N * K; r++) {
+    double square = 0.0;
+    for (size_t i = 0; i < dk; i++) square += x[r * dk + i] * x[r * dk + i];
+    for (size_t i = 0; i < dk; i++)
+      x[r * dk + i] *= ref_param(m, l, full)[i] / sqrt(square / (double)dk + ref_epsilon(m));
+  }
+  y = ref_shared(x, N, K, H, dk);
+  snprintf(full, sizeof full, "%s.offset", name);
+  ref_add_bias(y, ref_param(m, l, full), N, H * dk);
+  return y;
+}
+
+/* The angle by which pair i of head h's keys turns within token r of all. */
+REF double ref_angle(const ref_model *m, int l, const double *dt, const double *h, size_t r,
+                     size_t head, size_t H, size_t i, size_t pairs) {
+  const size_t n = (size_t)m->d.width;
+  const double g = ref_column(h + r * n, ref_param(m, l, "angles.weight"), n, pairs, i);
+  return acos(-1.0) * dt[r * H + head] * tanh(g);
+}
+
+/* Mamba-3's two pairs a token, of keys *k and values v, and their rates: all of what a token turns
+ * by is summed for it anew. v [tokens, heads, 2, dv] has the token's own values already. */
+REF void ref_trapezoid(const ref_model *m, int l, const miras_memory_desc *md, const double *h,
+                       int batch, int T, double *gate[REF_GATES], double *q, double **k,
+                       double *v) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const size_t H = (size_t)md->heads, dk = (size_t)md->key_dim, dv = (size_t)md->value_dim;
+  const size_t N = (size_t)batch * (size_t)T;
+  const int turn = d->mixer.rope.type ? ref_turning(&d->mixer.rope, (int)dk) : 0;
+  double *pairs = (double *)ref_zeros(N * H * 2 * dk);
+  double *keep = (double *)ref_zeros(N * H), *rate = (double *)ref_zeros(N * H * 2);
+  for (size_t i = 0; i < N * H; i++) {
+    const size_t r = i / H, t = r % (size_t)T, head = i % H;
+    const double dt = gate[REF_KEEP][i], part = gate[REF_STEP][i];
+    for (int j = 0; j < turn / 2; j++) {
+      const int a = d->mixer.rope.interleaved ? 2 * j : j, b = a + 1;
+      const int other = d->mixer.rope.interleaved ? b : j + turn / 2;
+      double all = 0.0;
+      for (size_t s = r - t; s <= r; s++)
+        all += ref_angle(m, l, gate[REF_KEEP], h, s, head, H, (size_t)j, (size_t)turn / 2);
+      for (int what = 0; what < 2; what++) {
+        double *x = (what ? q : *k) + i * dk;
+        const double re = x[a], im = x[other];
+        x[a] = re * cos(all) - im * sin(all);
+        x[other] = im * cos(all) + re * sin(all);
+      }
+    }
+    memcpy(pairs + (2 * i + 1) * dk, *k + i * dk, dk * sizeof *pairs);
+    if (t > 0) memcpy(pairs + 2 * i * dk, *k + (i - H) * dk, dk * sizeof *pairs);
+    if (t > 0) memcpy(v + 2 * i * dv, v + (2 * (i - H) + 1) * dv, dv * sizeof *v);
+    keep[i] = exp(-gate[REF_FADE][i] * dt);
+    rate[2 * i] = ((double)md->learning_rate - part) * dt * keep[i];
+    rate[2 * i + 1] = part * dt;
+  }
+  free(*k), free(gate[REF_KEEP]), free(gate[REF_STEP]);
+  *k = pairs, gate[REF_KEEP] = keep, gate[REF_STEP] = rate;
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2615,6 +2688,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.inner_steps;
   const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
   const int ones = d->mixer.qk_map == MIRAS_QK_MAP_ONES;
+  const int trapezoid = d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID;
   const int split = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
                     d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
   const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || split ? 1.0
@@ -2633,6 +2707,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   free(inner[0]);
   if (ones) {
     q = ref_ones(N * H * dk);
+  } else if (trapezoid) {
+    q = ref_moved(m, l, &md, "q", h, batch, T);
   } else if (d->mixer.from_values) {
     q = ref_shared(inner[2], N, K, H, dk);
   } else if (d->mixer.slots > 0) {
@@ -2653,6 +2729,9 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   if (ones) {
     k = ref_ones(N * H * dk);
+  } else if (trapezoid) {
+    k = ref_moved(m, l, &md, "k", h, batch, T);
+    ref_trapezoid(m, l, &md, h, batch, T, gate, q, &k, v);
   } else if (d->mixer.from_values) {
     k = ref_shared(inner[1], N, K, H, dk);
   } else if (d->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT) {
@@ -2661,7 +2740,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   } else {
     k = ref_shared(ref_mixed(m, l, "k", h, batch, T, K * steps * dk), N, K, H, steps * dk);
   }
-  ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
+  if (!trapezoid) ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
   ref_lengthen(k, N * H * steps, dk, length);
   if (split) {
@@ -2709,7 +2788,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   }
   ref_close(&memory);
   for (size_t i = 0; d->mixer.d_skip && i < N * H * dv; i++)
-    y[i] += ref_param(m, l, "skip.gain")[d->mixer.d_skip > 1 ? i % (H * dv) : i / dv % H] * v[i];
+    y[i] += ref_param(m, l, "skip.gain")[d->mixer.d_skip > 1 ? i % (H * dv) : i / dv % H] *
+            v[(i / dv * steps + steps - 1) * dv + i % dv];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
   free(erase);

@@ -314,7 +314,7 @@ static const struct {
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, a function of answers, gated first",
    "mixer.out_act=silu mixer.out_gate_first=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 39, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 42, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -491,6 +491,15 @@ static const struct {
    "norm=layer g.mlp.token_shift=1 w.mlp.none=1 m.mlp.act=silu"},
   {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp.act=silu m.rwkv.value_rank=2"},
   {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
+  {"mamba3", "mamba3 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
+  {"mamba3", "mamba3 whose halves turn, a head of keys for each, times over heads, resets", NULL,
+   "m.memory.key_dim=4 m.mixer.qk_heads=0 m.mixer.projection_bias=1 m.mixer.d_skip=2 "
+   "m.mixer.rope.interleaved=0 m.memory.learning_rate=1.5 m.memory.decay_target=initial "
+   "m.memory.reset_every=16 m.memory.decay_rate=0 m.memory.decay_ratio=0 m.memory.chunk=1"},
+  {"mamba3", "mamba3 in which nothing turns, and attention of one norm", NULL,
+   "m.type=parallel m.memory.key_dim=6 m.memory.value_dim=10 m.attention.window=5 "
+   "m.mixer.rope.type=none m.mixer.rope.share=all m.mixer.rope.interleaved=0 "
+   "m.mixer.fixed_gates=1 m.mixer.out_norm=rms m.mixer.out_gate_rank=5"},
   {"retnet", "retnet as published", NULL, "m.memory.value_dim=10"},
   {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"},
   {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
@@ -1217,6 +1226,10 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
   if (which == REF_KEEP && md->decay_gate == MIRAS_GATE_ENTRY &&
       d->mixer.decay_form == MIRAS_DECAY_FORM_SIGMOID)
     return 0.5; /* a time, of which decay_log makes decays */
+  if (which == REF_FADE) /* of which its time, 0.1, leaves what the constant says */
+    return md->decay_rate > 0.0f ? -10.0 * log(1.0 - constant * pow(ratio, h)) : log(2.0);
+  if (which == REF_KEEP && d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID && !(md->decay_rate > 0.0f))
+    return 1e-3 * pow(100.0, ((double)h + 0.5) / md->heads);
   if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME)
     return md->decay_rate > 0.0f ? 0.1 : 1e-3 * pow(100.0, ((double)j + 0.5) / columns);
   if (which == REF_KEEP) /* as near to the most that a horizon allows as a logit should be */
