@@ -981,6 +981,75 @@ static void test_gradient(void **state) {
   finish();
 }
 
+/* ---- a layer as its paper writes it ---- */
+
+/* Mamba-3 (Lahoti et al. 2026): a state that itself turns, and learns of either end of a time,
+ *   S_t = R_t (alpha S_(t-1) + beta k_(t-1) v_(t-1)') + gamma k_t v_t',  y_t = S_t' q_t + D v_t
+ * with R_t what turns pairs of rows back by pi tanh(g) dt, alpha = exp(-dt a), beta = (1 - l) dt
+ * alpha and gamma = l dt. The reference turns keys and queries instead, and so does the library. */
+static void check_trapezoid(const ref_model *m, const double *h, int T) {
+  const miras_layer_desc *d = ref_layer_of(m, 0);
+  const miras_memory_desc md = ref_layer_memory(m, 0);
+  const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
+  const size_t turns = (size_t)ref_turning(&d->mixer.rope, (int)dk) / 2;
+  double *q = ref_moved(m, 0, &md, "q", h, 1, T), *k = ref_moved(m, 0, &md, "k", h, 1, T);
+  double *v = ref_mixed(m, 0, "v", h, 1, T, H * dv), *gate[REF_GATES], off = 0.0;
+  double *y = (double *)ref_zeros((size_t)T * H * dv), *S = (double *)ref_zeros(dk * dv);
+  ref_gates(m, &md, 0, h, (size_t)T, NULL, NULL, gate);
+  ref_memory_answers(m, 0, h, h, 1, T, T, y, NULL);
+  for (size_t head = 0; head < H; head++) {
+    memcpy(S, ref_param(m, 0, "memory.init") + head * dk * dv, dk * dv * sizeof *S);
+    for (size_t t = 0; t < (size_t)T; t++) {
+      const size_t at = t * H + head;
+      const double dt = gate[REF_KEEP][at], l = gate[REF_STEP][at];
+      const double alpha = exp(-dt * gate[REF_FADE][at]);
+      for (size_t i = 0; i < dk; i++)
+        for (size_t j = 0; j < dv; j++)
+          S[i * dv + j] = alpha * S[i * dv + j] +
+                          (t > 0 ? (1.0 - l) * dt * alpha * k[(at - H) * dk + i] *
+                                     v[(at - H) * dv + j] : 0.0);
+      for (size_t i = 0; i < turns * dv; i++) {
+        const double by =
+          ref_angle(m, 0, gate[REF_KEEP], h, t, head, H, i / dv, turns);
+        double *a = S + 2 * (i / dv) * dv + i % dv, *b = a + dv;
+        const double re = *a, im = *b;
+        *a = re * cos(by) + im * sin(by);
+        *b = im * cos(by) - re * sin(by);
+      }
+      for (size_t i = 0; i < dk; i++)
+        for (size_t j = 0; j < dv; j++)
+          S[i * dv + j] += l * dt * k[at * dk + i] * v[at * dv + j];
+      for (size_t j = 0; j < dv; j++) {
+        double says = ref_param(m, 0, "skip.gain")[head] * v[at * dv + j];
+        for (size_t i = 0; i < dk; i++) says += S[i * dv + j] * q[at * dk + i];
+        off = fmax(off, fabs(says - y[at * dv + j]));
+      }
+    }
+  }
+  if (!(off < 1e-12)) failed("mamba3: %g from its paper's form", off);
+  for (int i = 0; i < REF_GATES; i++) free(gate[i]);
+  free(q), free(k), free(v), free(y), free(S);
+}
+
+static void test_trapezoid(void **state) {
+  enum { T = 20 };
+  miras_model *m;
+  subject of;
+  double h[T * WIDTH];
+  wide w;
+  (void)state;
+  start();
+  for (int n = 0; subject_at(n, &of) && strcmp(of.name, "mamba3 as published"); n++) continue;
+  m = open_model(&of.d, of.name);
+  assert_non_null(m);
+  settle(m, &of, T, &w);
+  for (int i = 0; i < T * WIDTH; i++) h[i] = (double)(draw() % 2001) / 1000.0 - 1.0;
+  check_trapezoid(&w.r, h, T);
+  free(w.params);
+  miras_close(m);
+  finish();
+}
+
 /* ---- lists of jobs ---- */
 
 /* A kind of layer of every type, in their order, each with all that makes parameters and may be
@@ -3768,6 +3837,7 @@ int main(void) {
     cmocka_unit_test(test_drawn_values),
     cmocka_unit_test(test_forward),
     cmocka_unit_test(test_gradient),
+    cmocka_unit_test(test_trapezoid),
     cmocka_unit_test(test_jobs),
     cmocka_unit_test(test_experts),
     cmocka_unit_test(test_session_bits),
