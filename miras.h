@@ -2757,7 +2757,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
              Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn. Tokens
              that read before they write (order read-first), and RWKV-6's layer. Slots that are read
-             by softmax (mixer.slots): gsa.
+             by softmax (mixer.slots): gsa. Pairs by the trapezoidal rule, and keys that turn by
+             sums of angles: mamba3.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other

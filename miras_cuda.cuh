@@ -5298,6 +5298,7 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
     case MIRAS__OP_KEYS:
       return p->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT
                ? NULL : "its keys are made of gates, with what is erased apart";
+    case MIRAS__OP_TRAPEZOID: return "pairs by the trapezoidal rule are not made here";
     case MIRAS__OP_TIMES:
       if (o->in_at[0] % 8 || o->out_at % 8) return "its columns do not begin at a multiple of 8";
       for (i = o->param; i; i = p->param[i].next)
