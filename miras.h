@@ -2203,16 +2203,16 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
 
    Some rows of the table make their keys or decays otherwise: miras_qk_map, miras_decay_form.
    Fields of a layer say what else published ones differ in: convolutions, keys that heads share
-   or that turn with the position, the norm and gate of what memories say. With mixer.from_values
-   (Mamba) v alone is made of h, and q, k and what gates are made of are v W_inner, behind v's
-   convolution, each normed or not. The memory starts every sequence from learned initial weights.
-   In a new model with inner norms and keys of length 1, W_q and its convolution equal those of
-   the keys, so that it finds what it wrote. A model may have several kinds of layer. Its pattern
-   says their order, a letter each: "mmwm" has a window of attention between layers of memories,
-   as in Samba (Ren et al. 2024), and "a*4" is a transformer. An attention layer, with positions
-   by turning entries i and i + head_dim/2 of queries and keys as complex numbers (Su et al.
-   2021), all of them or some (rope.dim), by angles that may be scaled for longer texts
-   (rope_scaling):
+   or that turn with the position or by angles that tokens add up, the norm and gate of what
+   memories say. With mixer.from_values (Mamba) v alone is made of h, and q, k and what gates are
+   made of are v W_inner, behind v's convolution, each normed or not. The memory starts every
+   sequence from learned initial weights. In a new model with inner norms and keys of length 1,
+   W_q and its convolution equal those of the keys, so that it finds what it wrote. A model may
+   have several kinds of layer. Its pattern says their order, a letter each: "mmwm" has a window
+   of attention between layers of memories, as in Samba (Ren et al. 2024), and "a*4" is a
+   transformer. An attention layer, with positions by turning entries i and i + head_dim/2 of
+   queries and keys as complex numbers (Su et al. 2021), all of them or some (rope.dim), by angles
+   that may be scaled for longer texts (rope_scaling):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs

@@ -2677,6 +2677,18 @@ REF void ref_trapezoid(const ref_model *m, int l, const miras_memory_desc *md, c
   *k = pairs, gate[REF_KEEP] = keep, gate[REF_STEP] = rate;
 }
 
+/* A memory with a schedule of decays is handed what it would make itself. */
+REF void ref_scheduled(const ref_model *m, int l, miras_memory_desc *md, size_t N,
+                       double *gate[REF_GATES]) {
+  const size_t H = (size_t)md->heads;
+  if (md->decay_schedule == MIRAS_DECAY_SCHEDULE_RATIO) return;
+  gate[REF_KEEP] = (double *)ref_zeros(N * H);
+  for (size_t i = 0; i < N * H; i++)
+    gate[REF_KEEP][i] = ref_slope(md->decay_schedule, (int)(i % H), md->heads, l, ref_layers(m));
+  md->decay_gate = MIRAS_GATE_HEAD;
+  md->decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2755,14 +2767,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     replace = (double *)ref_zeros(N * H * dk);
     ref_erase(m, l, gate[REF_RATE], k, erase, replace, N, H, dk);
   }
-  if (md.decay_schedule !=
-      MIRAS_DECAY_SCHEDULE_RATIO) { /* the memory is handed what it would make itself */
-    gate[REF_KEEP] = (double *)ref_zeros(N * H);
-    for (size_t i = 0; i < N * H; i++)
-      gate[REF_KEEP][i] = ref_slope(md.decay_schedule, (int)(i % H), md.heads, l, ref_layers(m));
-    md.decay_gate = MIRAS_GATE_HEAD;
-    md.decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
-  }
+  ref_scheduled(m, l, &md, N, gate);
 
   md.batch = batch;
   params = ref_memory_params(m, &md, l);
