@@ -3721,6 +3721,10 @@ static void test_streams(void **state) {
     subject s = hybrid(n);
     if (n % THIN == 1 % THIN) check_streams(&s);
   }
+  for (int n = 0; n < FAMILIES; n++) {
+    subject s = family(n);
+    if (s.d.layer[0].mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID) check_streams(&s);
+  }
   d = describe(MIRAS_PRESET_YAAD, 4);
   m = open_model(&d, "yaad");
   tr = open_trainer(m, &running);
