@@ -1,7 +1,8 @@
 // test_web.js: examples/web, by node.
-//   node test_web.js FOLDER                      what the page's code says of its match
+//   node test_web.js FOLDER                      the page's code: two walks, and its match
 //   node test_web.js RELEASE PROGRAM CHROMIUM    the page itself, in a headless Chromium
-// In the browser it is typed, walked, saved, opened, merged: surprise falls, nothing is logged,
+// Without a browser a friend's walk is learned, forgotten to the bit, saved and opened. In
+// the browser it is typed, walked, saved, opened, merged: surprise falls, nothing is logged,
 // nothing but the one file is asked for, and PROGRAM, which is page.c for this machine, replays the walk to
 // the same hash. Screenshots go to FOLDER. Chromium is spoken to by two pipes, without packages.
 'use strict';
@@ -17,9 +18,61 @@ function check(right, ...words) {
 
 async function underNode() {
   const m = await require(path.join(folder, 'page.js'))();
+  const said = at => Buffer.from(m.HEAPU8.subarray(at, m.HEAPU8.indexOf(0, at))).toString();
   check(m._page_open(), 'opened');
-  const at = m._match(0);
-  console.log(Buffer.from(m.HEAPU8.subarray(at, m.HEAPU8.indexOf(0, at))).toString());
+  twoWalks(m, said);
+  console.log(said(m._match(0)));
+}
+
+// A ledger's writes are whole keys, the match's sparse ones: both have the same bits.
+function twoWalks(m, said) {
+  const walk = times => {
+    for (const move of 'rrrrdddlllllluuurr'.repeat(times)) m._game_step('lrud'.indexOf(move));
+  };
+  const replayed = () => {
+    const at = m._page_buffer(), n = m._game_count(0), steps = m._game_steps();
+    m.HEAPU8.subarray(steps, steps + n).forEach((s, i) => m.HEAPU8[at + i] = 'lrud'.charCodeAt(s));
+    m.HEAPU8[at + n] = 0;
+    return said(m._match(at));
+  };
+  const judged = () => [0, 1].map(whose => m._game_judge(0, whose));
+  const saved = () => {
+    const size = m._game_save();
+    return m.HEAPU8.slice(m._page_buffer(), m._page_buffer() + size);
+  };
+  const opened = (file, friend) => {
+    m.HEAPU8.set(file, m._page_buffer());
+    return m._game_load(file.length, friend);
+  };
+  for (const times of [20, 110]) {             // a ledger with room, one that is full
+    m._game_forget();
+    walk(times);
+    m._game_friend();
+    const alone = said(m._game_result()), before = judged();
+    check(alone.startsWith(`${18 * times} steps`) && alone === replayed(), 'replayed:', alone);
+    check(!m._game_part(), 'nobody is forgotten where nobody was learned');
+    check(m._game_merge() === 400 && m._game_friends() === 400 && !m._game_whole(), 'merged');
+    const both = judged();
+    check(both[0] > before[0] - 10 && both[1] > before[1] + 10, 'of yours, the friend\'s: A', before,
+      'merged', both);
+    const file = saved();
+    check(m._game_part() === 400 && !m._game_friends() && judged().join() === before.join(),
+      'the friend is forgotten');
+    check(said(m._game_result()) === alone, 'to the bit');
+    check(opened(file, 0) && m._game_friends() === 400 && judged().join() === both.join(),
+      'saved and opened:', file.length, 'bytes');
+    check(Buffer.compare(saved(), file) === 0, 'and saved again');
+    walk(1);
+    check(m._game_part() === 400 && !m._game_whole(), 'forgotten behind another round');
+    check(opened(file, 1), 'a friend\'s file');
+    const learned = m._game_merge();
+    check(learned === Math.min(18 * times + 400, 2000) && m._game_friends() === learned,
+      learned, 'steps of it are learned, and are all the friend\'s');
+    file[file.length - 10] ^= 1;
+    check(!opened(file, 0) && /no file of this page/.test(said(m._page_why())), 'not opened');
+  }
+  m._game_forget();
+  check(!m._game_friends() && m._game_whole(), 'forgotten');
 }
 
 function openBrowser() {
@@ -231,6 +284,10 @@ async function inBrowser() {
     'Number(row.cells[i].textContent)))');
   check(both[0] > a[0] - 10 && both[0] > b[0] && both[1] > b[1] - 10 && both[1] > a[1],
     'your steps, the friend\'s: A', a, 'B', b, 'merged', both);
+  await click('part');
+  check(/steps of the friend's are forgotten/.test(await words('said')) &&
+    await value("$('part').disabled && !$('merge').disabled"), await words('said'));
+  await click('merge');
 
   const corner = await inside('field', 0.1, 0.15);
   await send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...corner });

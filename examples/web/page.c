@@ -9,6 +9,7 @@
  * called a letter here is a byte; the page adds up the bytes of a letter beyond ASCII. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MIRAS_STRICT
@@ -38,6 +39,7 @@ enum {
   MOVES = 4, WIDE = 16, HIGH = 10, WALK = 4000,
   WALK_BITS = 8, WALK_LONGEST = 3, WALK_PLACES = (1 << WALK_BITS) + WIDE * HIGH * MOVES,
   JUDGED = 200,                        /* latest steps: a file holds them, a memory is judged by */
+  NOTES = 2000, NOTE = 3,              /* writes that a ledger keeps; bytes of one in a file */
   SEAL = 4,                            /* bytes of the hash at the end of a file */
   MOST = 16                            /* places of a key that are not 0 */
 };
@@ -217,6 +219,9 @@ PAGE float text_continue(int length, int letters, int who) {
 
 typedef struct walker {
   miras_memory *memory;
+  miras_ledger *ledger;                /* its last NOTES writes; NULL: nobody asks for them */
+  void *room;                          /* of the ledger */
+  int friend;                          /* whose steps: 0 yours, 1 a friend's */
   int x, y, count;
   int whole, foreseen;                 /* steps are all that the memory has learned; of those */
   unsigned char steps[WALK];           /* 0 left, 1 right, 2 up, 3 down */
@@ -244,13 +249,20 @@ static int walk_to(int *x, int *y, int move) {
   return 1;
 }
 
+/* The ledger begins with the memory as it is. */
+static void walk_begin(walker *w) {
+  const size_t bytes = miras_ledger_size(w->memory, NOTES, NULL, 0);
+  if (w->room) w->ledger = miras_ledger_init(w->room, bytes, w->memory, NOTES, NULL, 0);
+}
+
 static void walk_forget(walker *w) {
   miras_memory_reset(w->memory);
+  walk_begin(w);
   w->x = WIDE / 2, w->y = HIGH / 2, w->count = w->foreseen = 0, w->whole = 1;
 }
 
 /* W_0 of a walk goes straight on. */
-static int walk_open(walker *w) {
+static int walk_open(walker *w, int keeps) {
   static float start[WALK_PLACES * MOVES];
   int32_t index[MOST];
   unsigned char move;
@@ -259,8 +271,51 @@ static int walk_open(walker *w) {
     start[index[1] * MOVES + move] = 4;
   }
   w->memory = memory_open(WALK_PLACES, MOVES, 0.5f, 0.001f, start);
-  if (w->memory) walk_forget(w);
-  return w->memory != NULL;
+  if (!w->memory) return 0;
+  if (keeps) w->room = malloc(miras_ledger_size(w->memory, NOTES, why, sizeof why));
+  walk_forget(w);
+  return !keeps || w->ledger;
+}
+
+/* What a write is made of: the step, the field where it begins, how many steps are ahead of it, 3 at
+ * most, these, the latest lowest, and whose it is. */
+static uint64_t note_of(const walker *w, int move) {
+  const int n = w->count < WALK_LONGEST ? w->count : WALK_LONGEST;
+  unsigned note = (unsigned)w->friend << 6;
+  int i;
+  for (i = w->count - n; i < w->count; i++) note = (note & 64) | (note << 2 & 63) | w->steps[i];
+  return ((uint64_t)note << 12) | (uint64_t)(n << 10 | w->y << 6 | w->x << 2 | move);
+}
+static int note_is_friends(uint64_t note) { return (int)(note >> 18 & 1); }
+
+/* Is it such a number? Steps lead to the field. */
+static int note_is_whole(uint64_t note) {
+  const int n = (int)(note >> 10 & 3);
+  int x = (int)(note >> 2 & 15), y = (int)(note >> 6 & 15), i, move = (int)(note & 3);
+  const int from_x = x, from_y = y;
+  if (note >> 19 || y >= HIGH || note >> 12 & 63 & ~((1u << 2 * n) - 1)) return 0;
+  if (!walk_to(&x, &y, move)) return 0;
+  x = from_x, y = from_y;
+  for (i = 0; i < n; i++)
+    if (!walk_to(&x, &y, (int)(note >> (12 + 2 * i) & 3) ^ 1)) return 0;
+  return 1;
+}
+
+/* It is learned, and written down. */
+static void walk_note(walker *w, uint64_t note) {
+  static float key[WALK_PLACES];
+  unsigned char steps[WALK_LONGEST];
+  int32_t index[MOST];
+  float entry[MOST], value[MOVES] = {0};
+  const int count = (int)(note >> 10 & 3);
+  int i, n;
+  for (i = 0; i < count; i++)
+    steps[i] = (unsigned char)(note >> (12 + 2 * (count - 1 - i)) & 3);
+  n = walk_key(steps, count, (int)(note >> 2 & 15), (int)(note >> 6 & 15), index, entry);
+  for (i = 0; i < n; i++) key[index[i]] = entry[i];
+  value[note & 3] = 1;
+  (void)miras_ledger_write(w->ledger, key, value, note, NULL);
+  for (i = 0; i < n; i++) key[index[i]] = 0;
 }
 
 /* The step that is foreseen; and, if the next one is known, that is learned. */
@@ -283,15 +338,12 @@ static int walk_step(walker *w, int move) {
   }
   table_says(w->steps, w->count, w->steps, w->count, MOVES, p);
   right = 2 * (likeliest(p, MOVES) == move) + 4 * (w->count && w->steps[w->count - 1] == move);
-  right += walk_guess(w, w->steps, w->count, w->x, w->y, move) == move;
+  right += walk_guess(w, w->steps, w->count, w->x, w->y, w->ledger ? -1 : move) == move;
+  if (w->ledger) walk_note(w, note_of(w, move));
   w->foreseen += right & 1;
   w->steps[w->count++] = (unsigned char)move;
   w->x = x, w->y = y;
   return right;
-}
-
-static void weights(const walker *w, const char *name, float *to) {
-  (void)miras_memory_get(w->memory, 0, 0, name, to, NULL, 0);
 }
 
 /* FNV-1a, begun at FNV. */
@@ -307,7 +359,7 @@ static const char *walk_result(const walker *w) {
   uint64_t hash = FNV;
   int i, byte;
   if (!w->whole) return "no walk of at most 4000 steps from an untouched memory";
-  weights(w, "W1", now);
+  (void)miras_memory_get(w->memory, 0, 0, "W1", now, NULL, 0);
   for (i = 0; i < WALK_PLACES * MOVES; i++) {
     uint32_t bits;
     memcpy(&bits, &now[i], sizeof bits);
@@ -403,19 +455,38 @@ PAGE int game_judge(int memory_of, int steps_of) {
   return (200 * right / (s->count - from) + 1) / 2;
 }
 
-/* Your memory becomes A + B - W_0, B the friend's. 0: they did not begin alike. */
+/* Which of your memory's writes are a friend's, into gone; how many. */
+static int friends(unsigned char gone[NOTES]) {
+  miras_ledger_entry e;
+  int i, count = 0;
+  for (i = 0; miras_ledger_get(you.ledger, i, &e) == MIRAS_OK; i++)
+    count += gone[i] = (unsigned char)note_is_friends(e.when);
+  return count;
+}
+PAGE int game_friends(void) {
+  unsigned char gone[NOTES];
+  return friends(gone);
+}
+
+/* Your memory learns what the friend's ledger has, as if it came now; how many steps. */
+static struct { int whole, count, writes; } parted;   /* your walk before, and of friends since */
 PAGE int game_merge(void) {
-  static float a[WALK_PLACES * MOVES], b[WALK_PLACES * MOVES], start[WALK_PLACES * MOVES];
-  int i;
-  weights(&you, "init.W1", start);
-  weights(&other, "init.W1", b);
-  if (memcmp(start, b, sizeof b)) return 0;
-  weights(&you, "W1", a);
-  weights(&other, "W1", b);
-  for (i = 0; i < WALK_PLACES * MOVES; i++) a[i] += b[i] - start[i];
+  const int count = miras_ledger_count(other.ledger);
+  if (!game_friends()) parted.whole = you.whole, parted.count = you.count, parted.writes = 0;
+  (void)miras_ledger_append(you.ledger, other.ledger);
   you.whole = 0;
-  if (!miras_memory_position(you.memory)) (void)miras_memory_move(you.memory, 1);
-  return !miras_memory_set(you.memory, 0, 0, "W1", a, why, sizeof why);
+  parted.writes += count;
+  return count;
+}
+
+/* Forget what friends have taught: your memory is, to the bit, what it would be had they not. How
+ * many steps; 0: there are none, or too much has come since. */
+PAGE int game_part(void) {
+  unsigned char gone[NOTES];
+  const int count = friends(gone);
+  if (!count || miras_ledger_forget(you.ledger, gone) != MIRAS_OK) return 0;
+  you.whole = parted.whole && parted.count == you.count && parted.writes == count;
+  return count;
 }
 
 /* The hash of the first bytes of the buffer. */
@@ -426,43 +497,75 @@ static void seal(size_t bytes, unsigned char to[SEAL]) {
   for (i = 0; i < SEAL; i++) to[i] = (unsigned char)(hash >> 8 * i & 255);
 }
 
-/* A file: the memory; the field, the number of the latest steps, 200 at most, and these; a hash of
- * all that. Into the buffer; its size, or 0. */
+/* Numbers of this many bytes in the buffer, lowest first. */
+static void put(size_t at, unsigned long x, int bytes) {
+  for (; bytes--; at++, x >>= 8) buffer[at] = (unsigned char)(x & 255);
+}
+static unsigned long get(size_t at, int bytes) {
+  unsigned long x = 0;
+  while (bytes--) x = x << 8 | buffer[at + (size_t)bytes];
+  return x;
+}
+
+/* A file: the memory before the first write of its ledger; the field, the number of the latest
+ * steps, 200 at most, and of writes; both; a hash of all that. Into the buffer; its size, or 0. */
 PAGE int game_save(void) {
-  const int n = you.count < JUDGED ? you.count : JUDGED;
-  const size_t size = miras_save_to(you.memory, buffer, sizeof buffer);
-  unsigned char *rest = buffer + size;
-  if (!size || size + 3 + JUDGED + SEAL > sizeof buffer) return 0;
-  rest[0] = (unsigned char)you.x, rest[1] = (unsigned char)you.y, rest[2] = (unsigned char)n;
-  memcpy(rest + 3, you.steps + you.count - n, (size_t)n);
-  seal(size + 3 + (size_t)n, rest + 3 + n);
-  return (int)size + 3 + n + SEAL;
+  static unsigned char all[NOTES];
+  static uint64_t note[NOTES];
+  const int n = you.count < JUDGED ? you.count : JUDGED, notes = miras_ledger_count(you.ledger);
+  miras_ledger_entry e;
+  size_t at, size;
+  int i;
+  for (i = 0; i < notes && miras_ledger_get(you.ledger, i, &e) == MIRAS_OK; i++) note[i] = e.when;
+  memset(all, 1, sizeof all);
+  if (miras_ledger_forget(you.ledger, all) != MIRAS_OK) return 0;
+  size = miras_save_to(you.memory, buffer, sizeof buffer - 5 - JUDGED - NOTES * NOTE - SEAL);
+  for (i = 0; i < notes; i++) walk_note(&you, note[i]);
+  if (!size) return 0;
+  at = size;
+  put(at, (unsigned long)you.x, 1), put(at + 1, (unsigned long)you.y, 1);
+  put(at + 2, (unsigned long)n, 1), put(at + 3, (unsigned long)notes, 2);
+  memcpy(buffer + at + 5, you.steps + you.count - n, (size_t)n);
+  at += 5 + (size_t)n;
+  for (i = 0; i < notes; i++, at += NOTE) put(at, (unsigned long)note[i], NOTE);
+  seal(at, buffer + at);
+  return (int)at + SEAL;
 }
 
 /* The file in the buffer becomes yours, or (friend 1) the friend's. 0: it is none, see page_why,
  * and nothing has changed. */
 PAGE int game_load(int bytes, int friend) {
   walker *w = friend ? &other : &you;
-  const size_t size = miras_save_to(w->memory, NULL, 0);
-  const unsigned char *rest = buffer + size;
-  const int n = bytes - (int)size - 3 - SEAL;
+  const size_t size = miras_save_to(w->memory, NULL, 0), head = size + 5;
+  size_t end;
   unsigned char want[SEAL];
-  int i, x, y;
+  int i, n, notes, x, y;
   snprintf(why, sizeof why, "it is no file of this page, or a damaged one");
-  if (n < 0 || n > JUDGED || rest[2] != n || rest[0] >= WIDE || rest[1] >= HIGH) return 0;
-  seal(size + 3 + (size_t)n, want);
-  if (memcmp(want, rest + 3 + n, SEAL)) return 0;
-  x = rest[0], y = rest[1];
+  if (bytes < (int)head + SEAL || (size_t)bytes > sizeof buffer) return 0;
+  x = buffer[size], y = buffer[size + 1], n = buffer[size + 2], notes = (int)get(size + 3, 2);
+  end = head + (size_t)n + (size_t)notes * NOTE;
+  if (n > JUDGED || notes > NOTES || x >= WIDE || y >= HIGH || (size_t)bytes != end + SEAL)
+    return 0;
+  seal(end, want);
+  if (memcmp(want, buffer + end, SEAL)) return 0;
   for (i = n; i-- > 0;)
-    if (rest[3 + i] >= MOVES || !walk_to(&x, &y, rest[3 + i] ^ 1)) return 0;
+    if (buffer[head + (size_t)i] >= MOVES || !walk_to(&x, &y, buffer[head + (size_t)i] ^ 1))
+      return 0;
+  for (i = 0; i < notes; i++)
+    if (!note_is_whole(get(head + (size_t)n + (size_t)i * NOTE, NOTE))) return 0;
   if (miras_load_from(w->memory, buffer, size, why, sizeof why)) return 0;
-  w->x = rest[0], w->y = rest[1], w->count = n, w->whole = 0;
-  memcpy(w->steps, rest + 3, (size_t)n);
+  walk_begin(w);
+  for (i = 0; i < notes; i++)
+    walk_note(w, get(head + (size_t)n + (size_t)i * NOTE, NOTE) | (uint64_t)friend << 18);
+  w->x = buffer[size], w->y = buffer[size + 1], w->count = n, w->whole = 0;
+  if (!friend) parted.whole = 0;
+  memcpy(w->steps, buffer + head, (size_t)n);
   return 1;
 }
 
 PAGE int page_open(void) {
-  return text_open() && walk_open(&you) && walk_open(&other) && walk_open(&replayed);
+  other.friend = 1;
+  return text_open() && walk_open(&you, 1) && walk_open(&other, 1) && walk_open(&replayed, 0);
 }
 
 #ifndef __EMSCRIPTEN__
