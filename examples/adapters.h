@@ -53,6 +53,14 @@ MIRAS_API miras_result miras_peft_save(const miras_model *m, const char *folder,
  * they had, and configuration and vocabulary are copied; config.json is written last. */
 MIRAS_API miras_result miras_peft_merge(const char *path, const char *base, const char *to,
                                         char *why, size_t why_size);
+/* Write m, whatever it was opened from, as a folder of Hugging Face's into `folder`, which is there
+ * and has no model yet: config.json, written last, and model.safetensors, matrices in the type that
+ * m holds them in, float, bf16 or f16, all else as float. m is a Llama without adapters, the family
+ * whose every field is known in both directions; others are refused by the field, or view, that is
+ * none of a Llama's. begin, end: numbers of the tokens of these names, below 0: none is named. No
+ * vocabulary is written. */
+MIRAS_API miras_result miras_folder_save(const miras_model *m, const char *folder, int begin,
+                                         int end, char *why, size_t why_size);
 
 #ifdef __cplusplus
 }
@@ -154,33 +162,55 @@ static void ad__text(ad__out *o, const char *text) {
   o->n += n;
 }
 
-static void ad__entry(ad__out *o, const char *name, size_t rows, size_t cols) {
+/* A tensor of float, bf16 or f16; cols 0: of one extent. */
+static void ad__entry_as(ad__out *o, const char *name, int form, size_t rows, size_t cols) {
+  static const char *const types[] = {"F32", "BF16", "F16"};
   char text[HF__NAME_SIZE + 160] = "";
-  const uint64_t end = o->bytes + 4 * (uint64_t)rows * (uint64_t)(cols ? cols : 1);
-  snprintf(text, sizeof text, cols ? ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lu,%lu],"
-                                   : ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lu],",
-           name, (unsigned long)rows, (unsigned long)cols);
+  const uint64_t end = o->bytes + (form ? 2u : 4u) * (uint64_t)rows * (uint64_t)(cols ? cols : 1);
+  snprintf(text, sizeof text, cols ? ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lu,%lu],"
+                                   : ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lu],",
+           name, types[form], (unsigned long)rows, (unsigned long)cols);
   ad__text(o, text);
   snprintf(text, sizeof text, "\"data_offsets\":[%.0f,%.0f]}", (double)o->bytes, (double)end);
   ad__text(o, text);
   o->bytes = end;
 }
 
-static void ad__floats(ad__out *o, const float *x, size_t n) {
+static void ad__entry(ad__out *o, const char *name, size_t rows, size_t cols) {
+  ad__entry_as(o, name, 0, rows, cols);
+}
+
+/* The bits of a number as a type of tensors has it, to nearest, halfway to even. */
+static uint32_t ad__narrow(float x, int form) {
+  const float half = 0.5f;             /* whose last bit is 2^-24, as that of F16's smallest      */
+  uint32_t w, sign;
+  memcpy(&w, &x, 4);
+  if (form == MIRAS_WEIGHTS_FLOAT) return w;
+  sign = w >> 16 & 0x8000u, w &= 0x7fffffffu;
+  if (form == MIRAS_WEIGHTS_BF16)
+    return sign | (w > 0x7f800000u ? 0x7fc0u : (w + 0x7fffu + (w >> 16 & 1)) >> 16);
+  if (w >= 0x477ff000u) return sign | (w > 0x7f800000u ? 0x7e00u : 0x7c00u);
+  if (w >= 0x38800000u) return sign | (w + 0xfffu + (w >> 13 & 1) - 0x38000000u) >> 13;
+  memcpy(&x, &w, 4);
+  x += half;
+  memcpy(&w, &x, 4);
+  return sign | (w - 0x3f000000u);
+}
+
+static void ad__numbers_as(ad__out *o, const float *x, size_t n, int form) {
+  const size_t wide = form ? 2 : 4;
   unsigned char bytes[4 * 256];
-  size_t i, now;
+  size_t i, k, now;
   for (; n; n -= now, x += now) {
     now = n < 256 ? n : 256;
     for (i = 0; i < now; i++) {
-      uint32_t word;
-      memcpy(&word, x + i, 4);
-      bytes[4 * i] = (unsigned char)word, bytes[4 * i + 1] = (unsigned char)(word >> 8);
-      bytes[4 * i + 2] = (unsigned char)(word >> 16);
-      bytes[4 * i + 3] = (unsigned char)(word >> 24);
+      const uint32_t bits = ad__narrow(x[i], form);
+      for (k = 0; k < wide; k++) bytes[wide * i + k] = (unsigned char)(bits >> 8 * k);
     }
-    o->bad |= fwrite(bytes, 4, now, o->file) != now;
+    o->bad |= fwrite(bytes, wide, now, o->file) != now;
   }
 }
+static void ad__floats(ad__out *o, const float *x, size_t n) { ad__numbers_as(o, x, n, 0); }
 
 /* The header, whose entries have been put behind each other. */
 static void ad__head(ad__out *o) {
@@ -858,23 +888,6 @@ static void ad__peft_save(hf__reader *c, hf__reader *base, ad__saving *s, const 
 
 /* ---- a folder with its adapters merged ---- */
 
-/* The bits of a number as a type of tensors has it, to nearest, halfway to even. */
-static uint32_t ad__narrow(float x, int form) {
-  const float half = 0.5f;             /* whose last bit is 2^-24, as that of F16's smallest      */
-  uint32_t w, sign;
-  memcpy(&w, &x, 4);
-  if (form == MIRAS_WEIGHTS_FLOAT) return w;
-  sign = w >> 16 & 0x8000u, w &= 0x7fffffffu;
-  if (form == MIRAS_WEIGHTS_BF16)
-    return sign | (w > 0x7f800000u ? 0x7fc0u : (w + 0x7fffu + (w >> 16 & 1)) >> 16);
-  if (w >= 0x477ff000u) return sign | (w > 0x7f800000u ? 0x7e00u : 0x7c00u);
-  if (w >= 0x38800000u) return sign | (w + 0xfffu + (w >> 13 & 1) - 0x38000000u) >> 13;
-  memcpy(&x, &w, 4);
-  x += half;
-  memcpy(&w, &x, 4);
-  return sign | (w - 0x3f000000u);
-}
-
 /* All numbers of a tensor, in room of their own. */
 static float *ad__all(hf__reader *c, const hf__tensor *x) {
   float *to = (float *)hf__alloc(c, (size_t)x->count, sizeof *to);
@@ -962,6 +975,16 @@ static int ad__merge_file(hf__reader *c, hf__reader *base, const ad__config *f, 
   return 1;
 }
 
+/* Has the folder no model? */
+static int ad__is_new(hf__reader *c, const char *folder) {
+  const char *there = ad__join(c, folder, "config.json");
+  FILE *file = there ? hf__file_read(there) : NULL;
+  if (!file) return there != NULL;
+  fclose(file);
+  return hf__reject_as(c, MIRAS_ERR_ARGUMENT, folder,
+                       "a model is there already; it must be another folder");
+}
+
 static void ad__peft_merge(hf__reader *c, hf__reader *base, const char *path, const char *folder,
                            const char *to, char *why, size_t why_size) {
   static const char *const others[] = {
@@ -969,8 +992,6 @@ static void ad__peft_merge(hf__reader *c, hf__reader *base, const char *path, co
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "merges.txt", "tokenizer.model", "chat_template.jinja", "config.json"};
   hf__tensor *A, *B;
-  const char *there;
-  FILE *file;
   ad__config f;
   size_t i;
   int fits;
@@ -987,16 +1008,175 @@ static void ad__peft_merge(hf__reader *c, hf__reader *base, const char *path, co
       hf__reject_as(c, MIRAS_ERR_MISMATCH, c->tensors[i].name, "the model has no weight for it");
       return;
     }
-  there = ad__join(c, to, "config.json");
-  file = there ? hf__file_read(there) : NULL;
-  if (file) {
-    fclose(file);
-    hf__reject_as(c, MIRAS_ERR_ARGUMENT, to, "a model is there already; it must be another folder");
-  }
+  if (!ad__is_new(c, to)) return;
   for (i = 0; i < (size_t)base->files && c->result == MIRAS_OK; i++)
     if (!ad__merge_file(c, base, &f, to, base->names[i], (int)i)) return;
   for (i = 0; i < HF__COUNT(others) && c->result == MIRAS_OK; i++)
     if (!ad__merge_file(c, base, &f, to, others[i], -1)) return;
+}
+
+/* ---- a folder of a model that had none ---- */
+
+/* Numbers of config.json, where a Llama's description takes them from. */
+static const struct { const char *name; int slot; } ad__llama[] = {
+  {"hidden_size", HF__C_WIDTH}, {"num_hidden_layers", HF__C_LAYERS}, {"vocab_size", HF__C_VOCAB},
+  {"num_attention_heads", HF__C_HEADS}, {"num_key_value_heads", HF__C_KV_HEADS},
+  {"head_dim", HF__C_HEAD_DIM}, {"intermediate_size", HF__C_INNER},
+  {"max_position_embeddings", HF__C_POSITIONS}, {"rms_norm_eps", HF__C_EPSILON},
+  {"rope_theta", HF__C_THETA}};
+static const struct { const char *name; int slot; } ad__scaling[] = {
+  {"factor", HF__C_SCALING_BY}, {"original_max_position_embeddings", HF__C_SCALING_FROM},
+  {"low_freq_factor", HF__C_SCALING_LOW}, {"high_freq_factor", HF__C_SCALING_HIGH}};
+
+static void ad__tell(hf__reader *c, int slot, double x) {
+  c->said[slot] = 1, c->config[slot] = x;
+}
+
+/* Find the numbers, and whether a Llama that has them is this model and nothing is left out. */
+static int ad__is_llama(hf__reader *c, const miras_model_desc *d) {
+  const miras_attention_desc *a = &d->layer[2].attention;
+  const miras_rope_scaling *s = &a->rope_scaling;
+  char pattern[32] = "";
+  hf__described *to;
+  size_t i;
+  hf__say(pattern, sizeof pattern, "a*%d", d->layers);
+  if (!hf__same(d->pattern, pattern)) {
+    hf__reject(c, MIRAS_ERR_ARGUMENT, "pattern");
+    hf__say(c->why, c->why_size, "it is %s; a folder is written of a Llama, whose is %s",
+            d->pattern, pattern);
+    return 0;
+  }
+  for (i = 0; i < HF__COUNT(hf__families); i++)
+    if (hf__listed(hf__families[i].models, "llama")) c->of = &hf__families[i];
+  c->says = c->of->says, c->says_count = c->of->says_count;
+  ad__tell(c, HF__C_WIDTH, d->width), ad__tell(c, HF__C_LAYERS, d->layers);
+  ad__tell(c, HF__C_VOCAB, d->vocab), ad__tell(c, HF__C_HEADS, d->heads);
+  ad__tell(c, HF__C_KV_HEADS, a->kv_heads), ad__tell(c, HF__C_HEAD_DIM, a->head_dim);
+  ad__tell(c, HF__C_INNER, d->layer[2].mlp.hidden), ad__tell(c, HF__C_POSITIONS, a->window);
+  ad__tell(c, HF__C_EPSILON, (double)d->norm_epsilon);
+  ad__tell(c, HF__C_THETA, (double)a->rope.theta), ad__tell(c, HF__C_TIED, !d->untied);
+  if (s->type == MIRAS_ROPE_SCALING_LINEAR || s->type == MIRAS_ROPE_SCALING_LLAMA3) {
+    const int far = s->type == MIRAS_ROPE_SCALING_LLAMA3;
+    ad__tell(c, HF__C_SCALING, far ? 3 : 1), ad__tell(c, HF__C_SCALING_BY, (double)s->factor);
+    if (far) ad__tell(c, HF__C_SCALING_FROM, s->context);
+    if (far) ad__tell(c, HF__C_SCALING_LOW, (double)s->low_frequency_factor);
+    if (far) ad__tell(c, HF__C_SCALING_HIGH, (double)s->high_frequency_factor);
+  }
+  to = hf__describe(c);
+  return to && hf__same_model(c, to, d);
+}
+
+/* The tensor of a view, and whether it lies as that; 0: a Llama has none. */
+static int ad__tensor_of(const miras_view *v, char name[HF__NAME_SIZE], int *kept) {
+  const char *rest = strchr(v->name, '.');
+  int i;
+  rest = strncmp(v->name, "blocks.", 7) == 0 ? strchr(rest + 1, '.') : v->name;
+  for (i = 0; i < (int)HF__COUNT(hf__llama_names); i++) {
+    const hf__name_row *row = &hf__llama_names[i];
+    const char *theirs = row->theirs[0] == '/' ? row->theirs + 1 : row->theirs;
+    if (!rest || !hf__same(row->ours, rest)) continue;
+    name[0] = 0;
+    hf__say(name, HF__NAME_SIZE, "%s%s%.*s%s", theirs == row->theirs ? "model." : "",
+            rest == v->name ? "" : "layers.",
+            rest == v->name ? 0 : (int)(rest - v->name - 7), v->name + 7, theirs);
+    *kept = v->rank == 1 || (row->how & HF__KEPT) != 0;
+    return 1;
+  }
+  return 0;
+}
+
+/* The header's entries; 0: a view has no tensor, which is refused. */
+static int ad__folder_entries(hf__reader *c, ad__out *o, const miras_model *m, int form) {
+  char name[HF__NAME_SIZE];
+  int i, count, kept;
+  const miras_view *v = miras_model_views(m, &count);
+  o->n = 0, o->bytes = 0;
+  ad__text(o, "{\"__metadata__\":{\"format\":\"pt\"}");
+  for (i = 0; i < count; i++) {
+    const size_t rows = (size_t)v[i].shape[0], cols = v[i].rank > 1 ? (size_t)v[i].shape[1] : 0;
+    if (!ad__tensor_of(&v[i], name, &kept))
+      return hf__reject_as(c, MIRAS_ERR_ARGUMENT, v[i].name, "a Llama has no tensor for it");
+    ad__entry_as(o, name, cols ? form : 0, kept ? rows : cols, kept ? cols : rows);
+  }
+  return 1;
+}
+
+/* A view's numbers, turned where its tensor is. */
+static int ad__folder_view(hf__reader *c, ad__out *o, const miras_model *m, const miras_view *v,
+                           int form) {
+  const size_t rows = (size_t)v->shape[0], cols = v->count / rows;
+  char name[HF__NAME_SIZE];
+  float *x = ad__numbers(c, m, v), *row = x ? (float *)hf__alloc(c, rows, sizeof *row) : NULL;
+  size_t i, j;
+  int kept = 1;
+  if (!row) return 0;
+  (void)ad__tensor_of(v, name, &kept);
+  if (kept) ad__numbers_as(o, x, v->count, v->rank > 1 ? form : 0);
+  for (j = 0; !kept && j < cols; j++) {
+    for (i = 0; i < rows; i++) row[i] = x[i * cols + j];
+    ad__numbers_as(o, row, rows, form);
+  }
+  ad__free(c, row), ad__free(c, x);
+  return 1;
+}
+
+static int ad__folder_config(hf__reader *c, const miras_model_desc *d, const char *folder,
+                             const int token[2]) {
+  static const char *const types[] = {"float32", "bfloat16", "float16"};
+  const char *path = ad__join(c, folder, "config.json");
+  char *part;
+  ad__out o;
+  size_t i;
+  if (!path || !ad__begin(c, &o, path, &part)) return 0;
+  fprintf(o.file, "{\n  \"architectures\": [\"LlamaForCausalLM\"],\n  \"model_type\": \"llama\",\n"
+                  "  \"hidden_act\": \"silu\",\n  \"attention_bias\": false,\n"
+                  "  \"mlp_bias\": false,\n  \"torch_dtype\": \"%s\",\n"
+                  "  \"tie_word_embeddings\": %s,\n", types[d->weights],
+          d->untied ? "false" : "true");
+  for (i = 0; i < 2; i++) {
+    fprintf(o.file, "  \"%s_token_id\": ", i ? "eos" : "bos");
+    fprintf(o.file, token[i] < 0 ? "null,\n" : "%d,\n", token[i]);
+  }
+  if (c->said[HF__C_SCALING]) {
+    fprintf(o.file, "  \"rope_scaling\": {\"rope_type\": \"%s\"",
+            c->config[HF__C_SCALING] > 1 ? "llama3" : "linear");
+    for (i = 0; i < HF__COUNT(ad__scaling); i++)
+      if (c->said[ad__scaling[i].slot])
+        fprintf(o.file, ", \"%s\": %.9g", ad__scaling[i].name, c->config[ad__scaling[i].slot]);
+    fprintf(o.file, "},\n");
+  }
+  for (i = 0; i < HF__COUNT(ad__llama); i++)
+    fprintf(o.file, "%s  \"%s\": %.9g", i ? ",\n" : "", ad__llama[i].name,
+            c->config[ad__llama[i].slot]);
+  fprintf(o.file, "\n}\n");
+  o.bad |= ferror(o.file) != 0;
+  return ad__end(c, &o, path, part);
+}
+
+static void ad__folder_save(hf__reader *c, const miras_model *m, const char *folder,
+                            const int token[2], char *why, size_t why_size) {
+  const miras_model_desc *d = miras_model_desc_of(m);
+  const int form = (int)d->weights;
+  const char *path;
+  char *part;
+  ad__out o;
+  int i, count;
+  const miras_view *v = miras_model_views(m, &count);
+  if (!hf__reader_start(c, folder, 0, NULL, 0, NULL, why, why_size)) return;
+  if (form > (int)MIRAS_WEIGHTS_F16) {
+    hf__reject_as(c, MIRAS_ERR_ARGUMENT, "weights", "a folder has them as float, bf16 or f16");
+    return;
+  }
+  memset(&o, 0, sizeof o);
+  if (!ad__is_llama(c, d) || !ad__folder_entries(c, &o, m, form) || !ad__is_new(c, folder)) return;
+  path = ad__join(c, folder, "model.safetensors");
+  if (!path || !ad__begin(c, &o, path, &part)) return;
+  (void)ad__folder_entries(c, &o, m, form);
+  o.head = (char *)hf__alloc(c, o.n + 16, 1);
+  if (o.head) (void)ad__folder_entries(c, &o, m, form), ad__head(&o);
+  for (i = 0; o.head && i < count && ad__folder_view(c, &o, m, &v[i], form);) i++;
+  o.bad |= !o.head || i < count;
+  if (ad__end(c, &o, path, part)) (void)ad__folder_config(c, d, folder, token);
 }
 
 /* ---- the public calls ---- */
@@ -1079,6 +1259,16 @@ MIRAS_API miras_result miras_peft_merge(const char *path, const char *base, cons
   if (!path || !base || !to) return MIRAS_ERR_ARGUMENT;
   if (!ad__readers(&c, &b, why, why_size)) return MIRAS_ERR_ALLOC;
   ad__peft_merge(c, b, path, base, to, why, why_size);
+  return ad__drop(c, b);
+}
+
+MIRAS_API miras_result miras_folder_save(const miras_model *m, const char *folder, int begin,
+                                         int end, char *why, size_t why_size) {
+  const int token[2] = {begin, end};
+  hf__reader *c, *b;
+  if (!m || !folder) return MIRAS_ERR_ARGUMENT;
+  if (!ad__readers(&c, &b, why, why_size)) return MIRAS_ERR_ALLOC;
+  ad__folder_save(c, m, folder, token, why, why_size);
   return ad__drop(c, b);
 }
 #endif /* MIRAS_ADAPTERS_IMPLEMENTATION */

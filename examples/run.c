@@ -14,6 +14,7 @@
  *                                                   fifth of the time
  *     ./run FOLDER --adapt 2 --chat                 the head learns from what it reads
  *     ./run FOLDER --adapter mine --merge NEW       a folder with what tune has learned in it
+ *     ./run FILE.gguf --adapter mine --merge NEW    the same of a Llama that is a file
  *     ./run FILE.gguf --adapter mine --merge NEW.safetensors   the same in a file of miras.h, of
  *                                                   any model, and with --state mine.state
  *     ./run --help                                  every option
@@ -162,8 +163,9 @@ static const option table[] = {
   {"--save", 's', &given.save, 0, 0,
    "write the model, its matrices as --weights says, as a file of miras.h, which opens faster"},
   {"--merge", 's', &given.merge, 0, 0,
-   "write MODEL's folder again, into this one, with --adapter in its weights, and no more; or a "
-   "file of miras.h, *.safetensors, of any MODEL, with what is tune's in --adapter or --state"},
+   "write MODEL's folder again, into this one, with --adapter in its weights, and no more, also of "
+   "a Llama that is a file, as float, or --weights bf16 or f16; or a file of miras.h, "
+   "*.safetensors, of any MODEL, with what is tune's in --adapter or --state"},
   {NULL, 0, NULL, 0, 0, NULL}};
 
 static void print_help(void) {
@@ -194,14 +196,17 @@ static void check_merge(const options *o) {
   if (o->state)
     die(2, "--merge is %s, a folder: no family has a place there for what memories begin with; it "
            "must be a file, *.safetensors", o->merge);
+  if (can_be_read(o->from.model)) {
+    if (!o->from.adapter || miras_peft_is(o->from.adapter))
+      die(2, "--merge of %s, a file, needs an --adapter that is one too, as tune writes it",
+          o->from.model);
+    return;
+  }
   if (!o->from.adapter || !miras_peft_is(o->from.adapter))
     die(2, "--merge needs an --adapter, a folder in PEFT's form, or to be a file, *.safetensors");
   if (o->from.weights)
     die(2, "--merge writes a folder, in the types that it has: --weights is for a file, "
-           "*.safetensors");
-  if (can_be_read(o->from.model))
-    die(2, "--merge needs a folder as a model, as Hugging Face has them, or to be a file, "
-           "*.safetensors; %s is a file", o->from.model);
+           "*.safetensors, and for a model that is a file");
 }
 
 /* Options that leave each other nothing to do. */
@@ -451,15 +456,15 @@ static void copy_views(miras_model *to, const miras_model *m) {
   }
 }
 
-/* A file of the model with what was tuned in it. */
-static void merge_file(const options *o) {
+/* The model with what was tuned in its own numbers. */
+static miras_model *merged(const source *from) {
   miras_model_desc asked, d;
-  const int own = describe_model(&o->from, &asked, &d);
-  miras_model *m = open_model_of(&o->from, own ? &asked : &d, own, NULL, 0), *bare = m;
+  const int own = describe_model(from, &asked, &d);
+  miras_model *m = open_model_of(from, own ? &asked : &d, own, NULL, 0), *bare = m;
   char why[512] = "";
   d = *miras_model_desc_of(m);
   if (d.adapter.rank) {
-    if (miras_model_merge(m) != MIRAS_OK) die(1, "--merge: %s has no adapters", o->from.model);
+    if (miras_model_merge(m) != MIRAS_OK) die(1, "--merge: %s has no adapters", from->model);
     memset(&d.adapter, 0, sizeof d.adapter);
     memset(d.adapters, 0, sizeof d.adapters);
     bare = miras_model_open(&d, NULL, why, sizeof why);
@@ -467,14 +472,46 @@ static void merge_file(const options *o) {
     copy_views(bare, m);
     miras_close(m);
   }
+  return bare;
+}
+
+/* A file of the model with what was tuned in it. */
+static void merge_file(const options *o) {
+  miras_model *bare = merged(&o->from);
   if (miras_save(bare, o->merge) != MIRAS_OK)
     die(1, "--merge is %s, which cannot be written", o->merge);
+  miras_close(bare);
+}
+
+/* A folder of a model that is a file: as float, if it is not asked for otherwise. */
+static void merge_new_folder(const options *o) {
+  source from = o->from;
+  char why[1024] = "";
+  int32_t token[2] = {-1, -1};
+  miras_model *bare;
+  if (!from.weights) from.weights = "float";
+  bare = merged(&from);
+  if (miras_gguf_is(from.model)) {
+    miras_gguf *g = miras_gguf_read(from.model, NULL, why, sizeof why);
+    (void)miras_gguf_wholes(g, "tokenizer.ggml.bos_token_id", &token[0], 1);
+    (void)miras_gguf_wholes(g, "tokenizer.ggml.eos_token_id", &token[1], 1);
+    miras_gguf_close(g);
+  }
+  make_folder("--merge", o->merge);
+  if (miras_folder_save(bare, o->merge, token[0], token[1], why, sizeof why) != MIRAS_OK)
+    die(1, "--merge is %s: %s", o->merge, why);
+  printf("%s has it, without a vocabulary: tokenizer.json is in the folder that %s was made of\n",
+         o->merge, from.model);
   miras_close(bare);
 }
 
 /* A folder of the model with what was tuned in it. */
 static void merge_folder(const options *o) {
   char why[1024] = "";
+  if (can_be_read(o->from.model)) {
+    merge_new_folder(o);
+    return;
+  }
   make_folder("--merge", o->merge);
   if (miras_peft_merge(o->from.adapter, o->from.model, o->merge, why, sizeof why) != MIRAS_OK)
     die(1, "--merge is %s: %s", o->merge, why);

@@ -106,6 +106,33 @@ expect 2 '' $?
 "$run" "$models/mamba2" --adapter mine --merge no >log 2>&1; expect 1 'has no weight for it' $?
 [ "$(ls no)" = '' ] || say "left behind: $(ls no)"
 
+# A Llama that is a file becomes a folder, in the type that is asked for; other models do not.
+gguf=$top/tests/data/llama-tied.gguf
+"$tune" "$gguf" text $usual --adapter 4 --out file >log 2>&1 || say "$(cat log)"
+for form in float bf16 f16; do
+  "$run" "$gguf" --adapter file --weights $form --merge new.$form >log 2>&1
+  expect 0 'without a vocabulary' $?
+  with=$(score "$gguf" --vocab vocab --weights $form --adapter file)
+  got=$(score new.$form --vocab vocab --weights $form)
+  most=2e-3
+  [ $form = float ] && most=1e-5
+  less "$got" "$with + $most" "a folder of a file, $form"
+  less "$with" "$got + $most" "a folder of a file, $form"
+  "$run" "$gguf" --weights $form --info 2>log | grep -v '^bytes' >want
+  "$run" new.$form --weights $form --info 2>log | grep -v '^bytes' >got
+  same want got "$form, its descriptor"
+done
+less "$(wc -c <new.bf16/model.safetensors)" "0.6 * $(wc -c <new.float/model.safetensors)" 'bf16'
+"$run" "$gguf" --adapter file --merge new.float >log 2>&1; expect 1 'a model is there already' $?
+"$run" "$gguf" --adapter file --weights q8 --merge no >log 2>&1; expect 1 'float, bf16 or f16' $?
+"$run" "$gguf" --adapter mine --merge no >log 2>&1; expect 2 'that is one too' $?
+"$run" "$gguf" --merge no >log 2>&1; expect 2 'needs an --adapter' $?
+own=$top/examples/weights/transformer.safetensors
+"$tune" "$own" text --steps 1 --batch 1 --context 32 --adapter 2 --out file >log 2>&1 ||
+  say "$(cat log)"
+"$run" "$own" --adapter file --merge no >log 2>&1; expect 1 'a folder is written of a Llama' $?
+[ "$(ls no)" = '' ] || say "left behind: $(ls no)"
+
 # States: of memories, over q8 as well.
 for name in gated_deltanet mamba2 rwkv7; do
   before=$(score "$models/$name" --vocab vocab --weights q8)
