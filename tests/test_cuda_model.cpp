@@ -83,6 +83,16 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
   return 0;
 }
 
+/* Is room saved where layers of a kind are computed again? */
+static int saves(const miras_cuda_model *g, const miras_model *m, miras_trainer_desc room) {
+  size_t kept, again;
+  room.carried = 0;
+  kept = miras_cuda_trainer_size(g, &room, NULL, 0);
+  room.recompute = m->desc.layers;
+  again = miras_cuda_trainer_size(g, &room, NULL, 0);
+  return again && (m->kinds < m->desc.layers ? again < kept : again == kept);
+}
+
 /* Does the model learn on the device as it does here? */
 static int learns(const miras_model_desc *d) {
   static miras_cuda_trainer t;
@@ -118,6 +128,7 @@ static int learns(const miras_model_desc *d) {
   if (!bytes) puts(why);
   of_trainer = device(bytes);
   if (!bytes || miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) != MIRAS_OK) return 0;
+  if (!saves(&g, m, room)) return puts("  recompute saves no room"), 0;
   o.clip = 1;
   o.weight_decay = 0.1f;
   params = miras_model_params(m, &count);
@@ -127,9 +138,15 @@ static int learns(const miras_model_desc *d) {
     const unsigned char new_texts[BATCH] = {0, part == 1};
     const int length = part ? 64 : LENGTH;     /* two tiles of 36 rows, then one of 64 */
     float said[2], here[2];
-    if (part == 2)                             /* away and back again */
+    if (part == 2) {                           /* away and back again, layers computed twice */
+      room.recompute = m->desc.layers;
+      bytes = miras_cuda_trainer_size(&g, &room, why, sizeof why);
+      if (!bytes) puts(why);
+      cudaFree(of_trainer);
+      of_trainer = device(bytes);
       ok = miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) == MIRAS_OK &&
            miras_cuda_trainer_send(&t, mirror, 0) == MIRAS_OK;
+    }
     here[0] = part ? loss_carried(host, tokens, tokens + 1, BATCH, length, rows,
                                                 new_texts)
                    : loss_of(host, tokens, tokens + 1, BATCH, length, 1);
