@@ -277,8 +277,8 @@ static int walk_open(walker *w, int keeps) {
   return !keeps || w->ledger;
 }
 
-/* What a write is made of: the step, the field where it begins, how many steps are ahead of it, 3 at
- * most, these, the latest lowest, and whose it is. */
+/* What a write is made of: the step, the field where it begins, how many steps are ahead of it, 3
+ * at most, these, the latest lowest, and whose it is. */
 static uint64_t note_of(const walker *w, int move) {
   const int n = w->count < WALK_LONGEST ? w->count : WALK_LONGEST;
   unsigned note = (unsigned)w->friend << 6;
