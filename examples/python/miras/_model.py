@@ -417,22 +417,41 @@ def schedule_cosine(step: int, warmup: int, steps: int, peak: float, floor: floa
         whole("steps", steps, "uint64_t"), peak, floor))
 
 
+def _choice(name: str, said: str) -> int:
+    """A word for one of the enumeration miras_NAME: "int8_pair" is MIRAS_STATES_INT8_PAIR."""
+    begin = f"MIRAS_{name.upper()}_"
+    known = {one[len(begin):].lower(): number
+             for one, number in ffi.typeof(f"miras_{name}").relements.items()}
+    del known["count"]
+    if said not in known:
+        raise Refused(f"{name} is {said}; it must be one of "
+                      + ", ".join(sorted(known, key=known.get)))
+    return int(known[said])
+
+
 class Session(Running):
     """One running text of a model. batch_tokens are worked on together, 0: 64; limit: most bytes
-    that it may take, 0: any; threads change no bit. Arrays that are returned are copies: the
-    library uses its room again with the next token."""
+    that it may take, 0: any; threads change no bit. states: float, bf16, f16, int8 or int8_pair,
+    what memories' numbers are rounded to behind every call, and rounding: nearest or stochastic,
+    to which of two; the room that a state takes stays that of floats. Arrays that are returned are
+    copies: the library uses its room again with the next token."""
 
     _kind = "session"
 
-    def __init__(self, model: Model, *, batch_tokens: int = 0, limit: int = 0,
-                 threads: int = 1) -> None:
+    def __init__(self, model: Model, *, batch_tokens: int = 0, limit: int = 0, threads: int = 1,
+                 states: str = "float", rounding: str = "nearest") -> None:
         d, why = ffi.new("miras_session_desc *"), sentence()
         d.batch_tokens = whole("batch_tokens", batch_tokens)
         d.limit = whole("limit", limit, "size_t")
+        d.states, d.rounding = _choice("states", states), _choice("rounding", rounding)
+        if d.rounding and not d.states:
+            raise Refused(f"rounding is {rounding}, and states are float, which nothing rounds; "
+                          "they must be bf16, f16, int8 or int8_pair")
         self._pool = d.parallel = pool_of(threads)
         self._hold(lib.miras_session_open(_model_of(model), d, ffi.NULL, why, len(why)), why)
         self.model, self._name = model, f"of {model._name}"
-        self._given = {"batch_tokens": d.batch_tokens, "limit": int(d.limit), "threads": threads}
+        self._given = {"batch_tokens": d.batch_tokens, "limit": int(d.limit), "threads": threads,
+                       "states": states, "rounding": rounding}
 
     def _shape(self) -> str:
         return f"position {self.position}"
@@ -545,7 +564,7 @@ class Session(Running):
 
 
 def _session_again(kind: Type[Session], model: Model, data: bytes,
-                   given: Dict[str, int]) -> Session:
+                   given: Dict[str, Any]) -> Session:
     """What was copied or pickled."""
     self = kind(model, **given)
     self._load_from(data)

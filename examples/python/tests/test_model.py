@@ -153,6 +153,36 @@ def test_sessions(tmp_path):
     assert loaded.position == 20
 
 
+def test_states_of_fewer_bits():
+    """Rounded behind every call, the less the more bits; copies go on as they were."""
+    m, x = small(), batch(7, 1, 24)[0]
+    said = {}
+    for states in ("float", "bf16", "f16", "int8", "int8_pair"):
+        s = miras.Session(m, states=states)
+        s.prefill(x[:16])
+        said[states] = s.prefill(x[16:])
+        for other in both(s) + (s.fork(),):
+            np.testing.assert_array_equal(other.step(3), s.fork().step(3))
+        text = miras.Session(m, states=states, threads=2)
+        text.prefill(x[:16])
+        np.testing.assert_array_equal(text.prefill(x[16:]), said[states])
+    off = {name: np.abs(logits - said["float"]).max() for name, logits in said.items()}
+    assert 0 < off["int8_pair"] < off["int8"] and 0 < off["f16"] < off["bf16"] < 0.1
+    drawn = miras.Session(m, states="bf16", rounding="stochastic")
+    drawn.prefill(x[:16])
+    assert (drawn.prefill(x[16:]) != said["bf16"]).any()
+    np.testing.assert_array_equal(miras.Session(m, states="float").prefill(x),
+                                  miras.Session(m).prefill(x))
+    with pytest.raises(miras.Refused, match="^states is int4; it must be one of float, bf16, f16, "
+                                            "int8, int8_pair$"):
+        miras.Session(m, states="int4")
+    with pytest.raises(miras.Refused, match="^rounding is up; it must be one of nearest, "
+                                            "stochastic$"):
+        miras.Session(m, states="int8", rounding="up")
+    with pytest.raises(miras.Refused, match="^rounding is stochastic, and states are float"):
+        miras.Session(m, rounding="stochastic")
+
+
 def both(thing):
     return copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))
 
