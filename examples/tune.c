@@ -54,7 +54,7 @@ typedef struct options {
 } options;
 
 static options given = {
-  .targets = "", .scale = 0, .steps = 200, .batch = 8, .context = 256, .rate = 1e-3, .every = 10,
+  .targets = "", .scale = 0, .steps = 200, .batch = 8, .context = 256, .every = 10,
   .tests = 32};
 
 static const option table[] = {
@@ -72,7 +72,8 @@ static const option table[] = {
   {"--stop", 'i', &given.stop, 0, 1e9, "end behind this step, to go on from --checkpoint"},
   {"--batch", 'i', &given.batch, 1, 4096, "texts, or talks, of a step"},
   {"--context", 'i', &given.context, 8, 1 << 20, "tokens of each"},
-  {"--rate", 'r', &given.rate, 0, 10, "the highest learning rate"},
+  {"--rate", 'r', &given.rate, 0, 10,
+   "the highest learning rate; 0: 2e-3 with adapters, 1e-2 of states alone"},
   {"--memory", 's', &given.memory, 0, 0, "bytes, or 4G, 800M: what model and training may take"},
   {"--recompute", 'i', &given.recompute, 0, 1e6,
    "layers that are computed again on the way back, up to all; --memory finds how many"},
@@ -402,6 +403,9 @@ static void check_options(const options *o) {
     die(2, "--targets, --scale and --dropout are of --adapter");
 }
 
+/* Rates that were measured (examples/README.md). */
+static double rate_of(const options *o) { return o->rank > 0 ? 2e-3 : 1e-2; }
+
 /* All windows of a layer's chunk. */
 static size_t chunk_of(const miras_model *m) {
   size_t chunk = 1;
@@ -540,6 +544,7 @@ int main(int argc, char **argv) {
   double before = 0, before_beside = 0;
   if (take_options(table, argc, argv, &o->from.model)) return print_help(), 0;
   check_options(o);
+  if (!(o->rate > 0)) o->rate = rate_of(o);
   if (!o->from.vocab) o->from.vocab = own_vocabulary(o->from.model);
   m = open_base(o);
   v = vocabulary_of(&o->from);

@@ -425,7 +425,7 @@ def _choice(name: str, said: str) -> int:
     del known["count"]
     if said not in known:
         raise Refused(f"{name} is {said}; it must be one of "
-                      + ", ".join(sorted(known, key=known.get)))
+                      + ", ".join(sorted(known, key=known.__getitem__)))
     return int(known[said])
 
 
