@@ -21129,7 +21129,7 @@ typedef struct miras__mixer {
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
   unsigned char takes, asks;       /* of slots: what they take, again; softmax of their answers   */
   unsigned char angle, rates;      /* ... and with pairs by the trapezoidal rule, else 0: angles
-                                       that the token adds; alpha, beta, gamma                     */
+                                      that the token adds; alpha, beta, gamma                     */
   miras__plan plan, look;          /* batch 1                                                     */
 } miras__mixer;
 
