@@ -25422,8 +25422,8 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   const size_t features = miras__squares(&m->plan) ? (size_t)miras__features(of) : 0;
   const int trapezoid = m->qk_map == MIRAS_QK_MAP_TRAPEZOID;
   if (m->qk) {
-    m->q = (unsigned char)miras__heads_new(p, "q", m->qk_heads, heads, dk);
-    m->k = (unsigned char)miras__heads_new(p, "k", m->qk_heads, heads,
+    m->q = (unsigned char)miras__heads_new(p, "q", heads / m->group, heads, dk);
+    m->k = (unsigned char)miras__heads_new(p, "k", heads / m->group, heads,
                                            m->slots ? m->slots : keys);
   }
   m->v = (unsigned char)miras__heads_new(p, "v", heads, heads,
