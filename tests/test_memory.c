@@ -2334,11 +2334,11 @@ static void test_alone_silence(void **state) {
   (void)state;
   start();
   memset(silent, 0, sizeof silent);
-  random_state = 23;
   for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
     for (int quick = 0; quick < 2; quick++) {
       double most = 0.0, y = 0.0;
       size_t count;
+      random_state = 24; /* no row depends on how many there are */
       miras_memory *m = alone(kind, DIM, 0.0f);
       float *params;
       const miras_memory_desc *d = miras_memory_desc_of(m);
