@@ -18,10 +18,11 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN2, KDA and RWKV-7; RWKV-7 as its author writes it; Falcon Mamba; Mamba and Mamba-2
- * as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma
- * (Griffin); Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
+ * attention, HGRN2, KDA and RWKV-7; RWKV-7 and RWKV-6 as their author writes them; Falcon Mamba;
+ * Mamba and Mamba-2 as Hugging Face, flash-linear-attention and their authors have them; TTT;
+ * Qwen3-Next and Qwen3.5; Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo
+ * Hybrid; RecurrentGemma (Griffin); Llama. Angles of rotary positions may be scaled: rope_type
+ * linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -2021,20 +2022,43 @@ static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-/* RWKV-7's author: there is no config.json, and all sizes follow from shapes. */
-static int hf__describe_author(hf__reader *c, miras_model_desc *d) {
-  static const char *const ranks[] = {"blocks.0.att.w1", "blocks.0.att.a1", "blocks.0.att.g1",
-                                      "blocks.1.att.v1"};
+/* RWKV's author: there is no config.json, and all sizes follow from shapes, of which `bonus` has a
+ * head's. */
+static void hf__describe_sizes(hf__reader *c, miras_model_desc *d, const char *bonus) {
   char name[64] = "";
   do {
     name[0] = 0;
-    hf__say(name, sizeof name, "blocks.%d.att.r_k", d->layers++);
+    hf__say(name, sizeof name, "blocks.%d.att.%s", d->layers++, bonus);
   } while (hf__tensor_named(c, name) && d->layers <= MIRAS_MAX_LAYERS);
   d->layers--;
+  name[0] = 0;
+  hf__say(name, sizeof name, "blocks.0.att.%s", bonus);
   d->vocab = hf__tensor_length(c, "emb.weight", 0);
   d->width = hf__tensor_length(c, "emb.weight", 1);
-  d->heads = hf__tensor_length(c, "blocks.0.att.r_k", 0);
+  d->heads = hf__tensor_length(c, name, 0);
   d->layer[0].mlp.hidden = hf__tensor_length(c, "blocks.0.ffn.key.weight", 0);
+}
+
+static int hf__describe_author6(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  miras_model_desc sizes;
+  hf__describe_sizes(c, d, "time_faaaa");
+  sizes = *d;
+  if (miras_model_preset(d, miras_preset_find("rwkv6"), sizes.layers) != MIRAS_OK) return 0;
+  c->per = 2;
+  d->width = sizes.width, d->vocab = sizes.vocab, d->heads = sizes.heads;
+  l->rwkv.decay_rank = hf__tensor_length(c, "blocks.0.att.time_decay_w1", 1);
+  l->rwkv.mix_rank = hf__tensor_length(c, "blocks.0.att.time_maa_w1", 1) / 5;
+  d->layer[3].mlp.hidden = sizes.layer[0].mlp.hidden;
+  d->norm_epsilon = 1e-5f;
+  d->layer[0].mixer.out_norm_epsilon = 64e-5f;
+  return c->result == MIRAS_OK;
+}
+
+static int hf__describe_author(hf__reader *c, miras_model_desc *d) {
+  static const char *const ranks[] = {"blocks.0.att.w1", "blocks.0.att.a1", "blocks.0.att.g1",
+                                      "blocks.1.att.v1"};
+  hf__describe_sizes(c, d, "r_k");
   if (!hf__describe_rwkv(c, d, ranks, 1)) return 0;
   d->norm_epsilon = 1e-5f;
   d->layer[0].mixer.out_norm_epsilon = 64e-5f;
@@ -2792,6 +2816,44 @@ static const hf__name_row hf__author_names[] = {
   {".ffn.value.weight", ".mlp.down", 0}
 };
 
+static const hf__name_row hf__author6_names[] = {
+  {"emb.weight", "embed.weight", HF__KEPT},
+  {"blocks.0.ln0.weight", "embed_norm.gain", 0},
+  {"blocks.0.ln0.bias", "embed_norm.bias", 0},
+  {"ln_out.weight", "norm.gain", 0},
+  {"ln_out.bias", "norm.bias", 0},
+  {"head.weight", "head.weight", HF__KEPT},
+  {".ln1.weight", ".norm1.gain", 0},
+  {".ln1.bias", ".norm1.bias", 0},
+  {".att.time_maa_x", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_maa_w", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_maa_k", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_maa_v", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_maa_r", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_maa_g", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_maa_w1", ".shift.down", HF__KEPT},
+  {".att.time_maa_w2", ".shift.up", HF__KEPT | HF__STACKED},
+  {".att.receptance.weight", ".q.weight", 0},
+  {".att.key.weight", ".k.weight", 0},
+  {".att.value.weight", ".v.weight", 0},
+  {".att.output.weight", ".o.weight", 0},
+  {".att.gate.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.time_decay_w1", ".decay.down", HF__KEPT},
+  {".att.time_decay_w2", ".decay.up", HF__KEPT},
+  {".att.time_decay", ".gates.offset", 0},
+  {".att.time_faaaa", ".bonus.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".att.ln_x.weight", ".out_norm.gain", 0},
+  {".att.ln_x.bias", ".out_norm.bias", 0},
+  {".ln2.weight", ".norm2.gain", 0},
+  {".ln2.bias", ".norm2.bias", 0},
+  {".ffn.time_maa_k", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.time_maa_r", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.receptance.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.key.weight", ".mlp.up", 0},
+  {".ffn.value.weight", ".mlp.down", 0}
+};
+
 static const hf__name_row hf__qwen_names[] = {
   {"embed_tokens.weight", "embed.weight", HF__KEPT},
   {"norm.weight", "norm.gain", HF__MORE},
@@ -3225,9 +3287,10 @@ static const hf__family hf__families[] = {
   {"", "backbone.", "layers.", "", hf__describe_mamba2,
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2_author)},
   {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
-   hf__describe_author, HF__NAMES(hf__author_names), NULL, 0}
+   hf__describe_author, HF__NAMES(hf__author_names), NULL, 0},
+  {"", "", "blocks.", "", hf__describe_author6, HF__NAMES(hf__author6_names), NULL, 0}
 };
-enum { HF__F_AUTHOR = (int)HF__COUNT(hf__families) - 1,
+enum { HF__F_AUTHOR6 = (int)HF__COUNT(hf__families) - 1, HF__F_AUTHOR = HF__F_AUTHOR6 - 1,
        HF__F_MAMBA2_AUTHOR = HF__F_AUTHOR - 1, HF__F_MAMBA_AUTHOR = HF__F_AUTHOR - 2 };
 
 /* ---- the configuration ---- */
@@ -3245,7 +3308,7 @@ static void hf__find_family(hf__reader *c, const char *type) {
   }
   for (i = 0; i < HF__COUNT(hf__families) && !hf__listed(hf__families[i].models, type);) i++;
   if (i < HF__COUNT(hf__families)) c->family = (int)i;
-  if (i < HF__COUNT(hf__families) || c->family == HF__F_AUTHOR) return;   /* tensors tell him */
+  if (i < HF__COUNT(hf__families) || c->family >= HF__F_AUTHOR) return;   /* tensors tell him */
   hf__reject(c, MIRAS_ERR_DESC, "config.json");
   hf__say(c->why, c->why_size, "model_type is %s; known here:", type);
   for (i = 0; i < HF__COUNT(hf__families); i++)
@@ -3589,6 +3652,7 @@ static int hf__config_read(hf__reader *c) {
   int pass;
   /* that of RWKV's author goes without */
   if (hf__tensor_named(c, "blocks.0.att.r_k")) c->family = HF__F_AUTHOR;
+  if (hf__tensor_named(c, "blocks.0.att.time_maa_w1")) c->family = HF__F_AUTHOR6;
   if (c->family >= 0) c->of = &hf__families[c->family];
   if (!hf__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
   for (pass = 0; pass < 2; pass++) {

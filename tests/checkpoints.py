@@ -10,7 +10,7 @@ It is run once, by hand; the tests read the files and need no Python. For each m
 MODELS it writes into tests/data/checkpoints/NAME:
 
   config.json          the configuration, with the field names of the model's own family, which in
-                       one case (RWKV-7 as its author publishes it) has none
+                       two cases (RWKV-7 and -6 as their author has them) has none
   model.safetensors    the weights, with the family's own names and layouts; some are in shards
                        (model-0000i-of-0000n.safetensors and model.safetensors.index.json)
   tokens.txt           token ids
@@ -795,6 +795,79 @@ def rwkv7_authors_forward(config, tensors, tokens):
             value = value[0, 0]
         again[name] = value
     return rwkv7_forward(rwkv7_config(), again, tokens, 64e-5)
+
+
+# ---- rwkv6, as its author names it ----
+
+def rwkv6_weights(draw, config):
+    width, inner, count, rank, moves = 32, 56, 2, 6, 4
+    tensors = {"emb.weight": draw.normal(VOCABULARY, width)}
+    norms = ["blocks.0.ln0", "ln_out"]
+    for i in range(3):
+        att, ffn = "blocks.%d.att." % i, "blocks.%d.ffn." % i
+        norms += ["blocks.%d.ln1" % i, "blocks.%d.ln2" % i, att + "ln_x"]
+        for letter in "xwkvrg":
+            tensors[att + "time_maa_" + letter] = draw.uniform(0.1, 0.9, 1, 1, width)
+        tensors[att + "time_maa_w1"] = draw.linear(5 * moves, width).T
+        tensors[att + "time_maa_w2"] = np.stack(
+            [draw.linear(width, moves, 0.5).T for _ in range(5)])
+        tensors[att + "time_decay"] = draw.bias(1, 1, width) - 1
+        tensors[att + "time_decay_w1"] = draw.linear(rank, width).T
+        tensors[att + "time_decay_w2"] = draw.linear(width, rank).T
+        tensors[att + "time_faaaa"] = draw.bias(count, width // count)
+        for name in ("receptance", "key", "value", "output", "gate"):
+            tensors[att + name + ".weight"] = draw.linear(width, width)
+        for letter in "kr":
+            tensors[ffn + "time_maa_" + letter] = draw.uniform(0.1, 0.9, 1, 1, width)
+        tensors[ffn + "key.weight"] = draw.linear(inner, width)
+        tensors[ffn + "receptance.weight"] = draw.linear(width, width)
+        tensors[ffn + "value.weight"] = draw.linear(width, inner)
+    for name in norms:
+        tensors[name + ".weight"] = draw.gain(width)
+        tensors[name + ".bias"] = draw.bias(width)
+    tensors["head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def rwkv6_forward(config, tensors, tokens):
+    """Nothing but tensors says sizes; the eps of a head is 64e-5, whatever its size."""
+    def norm(x, name):
+        return layer_norm(x, tensors[name + ".weight"], tensors[name + ".bias"], 1e-5)
+
+    def before(x):
+        return np.concatenate([np.zeros((1, x.shape[1])), x[:-1]]) - x
+
+    x = norm(tensors["emb.weight"][tokens], "blocks.0.ln0")
+    for i in range(3):
+        def mine(name, part="att"):
+            return tensors["blocks.%d.%s.%s" % (i, part, name)]
+
+        count = mine("time_faaaa").shape[0]
+        h = norm(x, "blocks.%d.ln1" % i)
+        back = before(h)
+        low = np.tanh((h + back * mine("time_maa_x")[0, 0]) @ mine("time_maa_w1"))
+        parts = np.split(low, 5, axis=1)
+        w, k, v, r, g = (
+            h + back * (mine("time_maa_" + letter)[0, 0] + parts[j] @ mine("time_maa_w2")[j])
+            for j, letter in enumerate("wkvrg"))
+        w = np.tanh(w @ mine("time_decay_w1")) @ mine("time_decay_w2") + mine("time_decay")[0, 0]
+        r, k, v, g = (u @ mine(name + ".weight").T for u, name in
+                      ((r, "receptance"), (k, "key"), (v, "value"), (g, "gate")))
+        r, k, v, decay = (heads(u, count) for u in (r, k, v, np.exp(-np.exp(w))))
+        memory = np.zeros((count, k.shape[2], v.shape[2]))   # [head][key][value]
+        y = np.empty_like(v)
+        for t in range(len(tokens)):
+            pair = k[t][:, :, None] * v[t][:, None, :]
+            y[t] = np.einsum("hk,hkv->hv", r[t], memory + mine("time_faaaa")[:, :, None] * pair)
+            memory = decay[t][:, :, None] * memory + pair
+        y = layer_norm(y, heads(mine("ln_x.weight")[None], count),
+                       heads(mine("ln_x.bias")[None], count), 64e-5)
+        x = x + (rows(y) * g * sigmoid(g)) @ mine("output.weight").T
+        h = norm(x, "blocks.%d.ln2" % i)
+        k, r = (h + before(h) * mine("time_maa_" + letter, "ffn")[0, 0] for letter in "kr")
+        k = np.maximum(k @ mine("key.weight", "ffn").T, 0)**2 @ mine("value.weight", "ffn").T
+        x = x + sigmoid(r @ mine("receptance.weight", "ffn").T) * k
+    return norm(x, "ln_out") @ tensors["head.weight"].T
 
 
 # ---- mamba and falcon_mamba ----
@@ -2263,6 +2336,7 @@ MODELS = {
         lower_bound=-5.0, norm_eps=1e-3),
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
     "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
+    "rwkv6-author": Model({}, rwkv6_weights, rwkv6_forward, ("rwkv",), "F16"),
     "mamba": mamba_model(),
     "mamba-biased": mamba_model(
         "BF16", use_bias=True, use_conv_bias=False, tie_word_embeddings=False,
@@ -2594,9 +2668,11 @@ def from_mlx(folder, config, tokens):
 
 
 def from_rwkv(folder, config, tokens):
-    """The author's own package; it reads PyTorch's files only."""
+    """The author's own package; it reads PyTorch's files only, and another module each time."""
     torch = prepare_torch()
-    os.environ.update(RWKV_V7_ON="1", RWKV_JIT_ON="0", RWKV_CUDA_ON="0")
+    seven = "rwkv7" in folder
+    os.environ.update(RWKV_V7_ON="1" if seven else "0", RWKV_JIT_ON="0", RWKV_CUDA_ON="0")
+    sys.modules.pop("rwkv.model", None)
     try:
         import rwkv.model
         from safetensors.torch import load_file
@@ -2604,6 +2680,8 @@ def from_rwkv(folder, config, tokens):
         raise Absent(reason.name) from reason
     with tempfile.TemporaryDirectory() as place:
         tensors = load_file(os.path.join(folder, "model.safetensors"))
+        if not seven:   # it norms rows of the embedding as they are stored, in half precision
+            tensors = {name: tensor.float() for name, tensor in tensors.items()}
         torch.save(tensors, os.path.join(place, "model.pth"))
         model = rwkv.model.RWKV(model=os.path.join(place, "model"), strategy="cpu fp32")
     return model.forward(list(tokens), None, full_output=True)[0].numpy()

@@ -46,7 +46,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"gated_deltaproduct-single", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'},
   {"delta_net-sum", 'b'}, {"delta_net-plain", 'h'}, {"gla", 'h'}, {"gla-clamped", 'h'},
   {"retnet", 'h'}, {"hgrn2", 'b'}, {"kda", 'f'}, {"kda-grouped", 'f'}, {"rwkv7", 'f'},
-  {"rwkv7-author", 'b'}, {"mamba", 'f'}, {"mamba-biased", 'b'}, {"falcon_mamba", 'h'},
+  {"rwkv7-author", 'b'}, {"rwkv6-author", 'h'}, {"mamba", 'f'}, {"mamba-biased", 'b'},
+  {"falcon_mamba", 'h'},
   {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
   {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
@@ -1669,6 +1670,7 @@ static void test_damage(void **state) {
   damage("qwen3_5", 200);
   damage("qwen3_5_moe", 200);
   damage("rwkv7-author", 200);
+  damage("rwkv6-author", 600);
   damage("mamba2-author", 300);
   damage("ttt-mlp-mamba", 300);
   damage("hgrn2", 200);
