@@ -500,10 +500,11 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
   MIRAS__CASE(k + 4, to, table, call) MIRAS__CASE(k + 5, to, table, call) \
   MIRAS__CASE(k + 6, to, table, call) MIRAS__CASE(k + 7, to, table, call)
 #define MIRAS__CALL_ROW(to, table, row, call) do { \
-    static_assert(MIRAS__COUNT(table) <= 32, "a row without a case"); \
+    static_assert(MIRAS__COUNT(table) <= 40, "a row without a case"); \
     switch ((row) - (table)) { \
       MIRAS__CASES(0, to, table, call) MIRAS__CASES(8, to, table, call) \
       MIRAS__CASES(16, to, table, call) MIRAS__CASES(24, to, table, call) \
+      MIRAS__CASES(32, to, table, call) \
     } \
   } while (0)
 

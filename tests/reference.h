@@ -2689,6 +2689,23 @@ REF void ref_scheduled(const ref_model *m, int l, miras_memory_desc *md, size_t 
   md->decay_schedule = MIRAS_DECAY_SCHEDULE_RATIO;
 }
 
+/* The same of a layer's queries of rows `asks` and keys of rows h. */
+REF double *ref_asked_slots(const ref_model *m, int l, const miras_memory_desc *md,
+                            const double *keep, const double *asks, const double *h, int batch,
+                            int T) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const size_t wide = (size_t)(d->memory.key_dim > 0 ? d->memory.key_dim : m->d.width / md->heads);
+  const size_t all = (size_t)md->heads * wide;
+  double *q = ref_mixed(m, l, "q", asks, batch, T, all), *p;
+  double *k = ref_mixed(m, l, "k", h, batch, T, all);
+  for (size_t i = 0; d->mixer.scaled_queries && i < (size_t)batch * (size_t)T * all; i++)
+    q[i] /= sqrt((double)wide);
+  p = ref_slots(m, l, md, keep, q, k, wide, batch, T);
+  free(q);
+  free(k);
+  return p;
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2724,20 +2741,11 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   } else if (d->mixer.from_values) {
     q = ref_shared(inner[2], N, K, H, dk);
   } else if (d->mixer.slots > 0) {
-    const size_t wide = (size_t)(d->memory.key_dim > 0 ? d->memory.key_dim
-                                                       : m->d.width / md.heads);
-    double *asked = ref_mixed(m, l, "q", asks, batch, T, H * wide);
-    double *learned_keys = ref_mixed(m, l, "k", h, batch, T, H * wide);
-    for (size_t i = 0; d->mixer.scaled_queries && i < N * H * wide; i++)
-      asked[i] /= sqrt((double)wide);
-    q = ref_slots(m, l, &md, gate[REF_KEEP], asked, learned_keys, wide, batch, T);
-    free(asked);
-    free(learned_keys);
+    q = ref_asked_slots(m, l, &md, gate[REF_KEEP], asks, h, batch, T);
   } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
   } else {
-    q = (double *)ref_zeros(N * H * dk);
-    memcpy(q, h, N * H * dk * sizeof *q);
+    q = (double *)memcpy(ref_zeros(N * H * dk), h, N * H * dk * sizeof *q);
   }
   if (ones) {
     k = ref_ones(N * H * dk);
@@ -2797,11 +2805,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
             v[(i / dv * steps + steps - 1) * dv + i % dv];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
-  free(erase);
-  free(replace);
-  free(q);
-  free(k);
-  free(v);
+  free(erase), free(replace);
+  free(q), free(k), free(v);
 }
 
 /* A memory layer up to its output projection, or, as a gate, its answers: [tokens, heads * dv]. */

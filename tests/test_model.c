@@ -1534,8 +1534,7 @@ static void test_views(void **state) {
       if (mix->projection_bias) {
         const int low = projected > 0 ? mix->gate_rank : 0;
         const int out = mix->out_gate_rank || mix->out_gate == MIRAS_FN_NONE ? 0 : values;
-        const int own = mix->share_qk ? 0 : own_keys, all = written;
-        const int lengths[] = {keys, own, all, out, low};
+        const int lengths[] = {keys, mix->share_qk ? 0 : own_keys, written, out, low};
         next_biases(views, count, &at, of.name, l, lengths);
       }
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
