@@ -3261,6 +3261,18 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_PRESET_DELTAPRODUCT, 4);
   d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_CHUNK; /* and a token has two keys */
   refused(&d, "inner_steps");
+  d = describe(MIRAS_PRESET_LINEAR_ATTENTION, 4);
+  d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_SUM; /* and there is no time that angles are times */
+  refused(&d, "qk_map");
+  for (int i = 0; i < 4; i++) {
+    miras_model_preset(&d, MIRAS_PRESET_MAMBA3, 1);
+    d.vocab = VOCAB, d.width = WIDTH, d.heads = HEADS;
+    if (i == 0) d.layer[0].memory.inner_steps = 3; /* and pairs are two */
+    if (i == 1) d.layer[0].mixer.rope.type = MIRAS_ROPE_TYPE_POSITION;
+    if (i == 2) d.layer[0].mixer.rope.share = MIRAS_ROPE_SHARE_NONE;
+    if (i == 3) d.layer[0].mixer.conv_on = MIRAS_CONV_ON_ALL, d.layer[0].mixer.conv_size = 4;
+    refused(&d, i == 0 ? "inner_steps" : i == 1 ? "rope.type" : i == 2 ? "rope.share" : "conv_on");
+  }
   d = describe(MIRAS_PRESET_EDA, 4);
   d.layer[0].memory.inner_steps = 1; /* and one pair cannot both erase and write */
   refused(&d, "inner_steps");
