@@ -4821,7 +4821,6 @@ typedef struct miras__plan {
   int layers;              /* weight matrices: 1 of a matrix or vector, 3 of a gated perceptron  */
   int in[MIRAS__DEPTH];    /* layer l maps in[l], ones included, ...                             */
   int out[MIRAS__DEPTH];   /* ... to out[l]                                                      */
-  int from[MIRAS__DEPTH];  /* the layer whose input layer l reads: l, or 0 where two share it    */
   int engine;              /* which of the above runs a head                                     */
   float epsilon;           /* of steps: added to phi(k).phi(k), or 0                             */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
@@ -4868,6 +4867,8 @@ typedef struct miras__plan {
   unsigned char muon;        /* frozen engine: S reaches A at the close alone (room @42)          */
   unsigned char to_init;     /* frozen and exact: (1 - a) B is part of A_t                        */
   unsigned char holds;       /* frozen engine: the state keeps the weights W_B of B               */
+  unsigned char from[MIRAS__DEPTH];   /* the layer whose input layer l reads: l, or 0 where two
+                              share it                                                            */
   miras_memory_desc d;
 } miras__plan;
 
@@ -18763,7 +18764,7 @@ static MIRAS__COLD double miras__plan_layers(miras__plan *p) {
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->from[l] = d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l;
+    p->from[l] = (unsigned char)(d->architecture == MIRAS_ARCH_GATED_MLP && l == 1 ? 0 : l);
     p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
     if (d->architecture == MIRAS_ARCH_VECTOR) p->in[l] = 0;
     p->in[l] += p->ones;
@@ -21045,10 +21046,15 @@ typedef struct miras__where {
  * value is computed again on the way back where it is not kept. */
 typedef struct miras__array {
   char name[6];
-  unsigned char by_head, heavy;    /* heavy: computing it again would cost too much               */
-  uint32_t heads, grad_heads, dim, ld;
+  unsigned by_head : 1, heavy : 1; /* heavy: computing it again would cost too much               */
+  unsigned across : 1, more : 13;  /* across: it lies as [dim, N]; floats between rows, ...       */
+  uint32_t heads, grad_heads, dim; /* ... beside dim                                              */
   miras__where value, again, grad;
 } miras__array;
+
+static size_t miras__ld_of(const miras__array *r) {
+  return r->across ? 1 : (size_t)r->dim + r->more;
+}
 
 typedef struct miras__op {
   unsigned char what;              /* MIRAS__OP_...                                               */
@@ -21098,45 +21104,53 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
  * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
  * attention_factor; then turn / 2 doubles: by what a position turns each pair. */
 typedef struct miras__rope {
-  size_t turn, period;
+  uint32_t turn, period;
   int way;                         /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
   float *turns;
 } miras__rope;
 
+/* The memories with the keys of slots: sizes of one, and in a model their plan. */
+typedef struct miras__look {
+  miras__plan *plan;
+  size_t weights, state, scratch, scratch_backward;
+} miras__look;
+
 /* The memories of a layer, one per head; with slots two, of which the first has the slots' keys:
  * `look`. dk: of the keys and queries that are made of tokens. */
 typedef struct miras__mixer {
-  size_t heads, dk, dv, value, inner_steps;
-  size_t slots;
-  size_t qk_heads, group;          /* heads of queries and keys; how many heads read the same     */
+  size_t heads, dk, dv, value;
+  uint32_t inner_steps, slots;
+  uint32_t qk_heads, group;        /* heads of queries and keys; how many heads read the same     */
   size_t qk, keys, values;         /* columns of a row's queries, keys and values                 */
-  size_t low_rank;                 /* columns that gates are made of; 0: of none                  */
-  size_t blocks;                   /* of the matrices that make gates of values; 0: none do       */
-  size_t norm_heads;               /* heads that share a norm                                     */
+  uint32_t low_rank;               /* columns that gates are made of; 0: of none                  */
+  uint32_t idling;                 /* columns of idle                                             */
+  uint32_t moving;                 /* the first of g's, which depend on the token                 */
+  uint32_t blocks;                 /* of the matrices that make gates of values; 0: none do       */
+  uint32_t norm_heads;             /* heads that share a norm                                     */
   miras_qk_map qk_map;
   float length, query_scale;       /* of keys, as qk_norm_fwd takes it, 0: their own              */
   unsigned char function[3];       /* of queries, keys and values (room @20)                      */
   unsigned char tied;              /* the learning rate gate's numbers are the decay gate's       */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
-  size_t moving;                   /* the first of g's, which depend on the token                 */
   miras__gates gate[MIRAS__GATE_GROUPS];
   float low, high;                 /* what g of decay gates, and of a tied step, is held between  */
   float *gate_scale;               /* [outs]                                                      */
   float *idle;                     /* [2, idling] zeros and ones: gates of what only reads, keys and
                                       queries that nothing makes                                  */
-  size_t idling;
   miras__rope rope, sum;           /* by positions; by sums of angles, which has no `turns`       */
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
   unsigned char takes, asks;       /* of slots: what they take, again; softmax of their answers   */
   unsigned char angle, rates;      /* ... and with pairs by the trapezoidal rule, else 0: angles
                                       that the token adds; alpha, beta, gamma                     */
-  miras__plan plan, look;          /* batch 1                                                     */
+  miras__plan plan;                /* batch 1                                                     */
+  miras__look look;
 } miras__mixer;
 
 /* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
 typedef struct miras__attending {
-  size_t heads, groups, group, dk, window, persistent;
-  size_t joined;                   /* 1: all heads share a norm                                   */
+  size_t heads, dk, window;
+  uint32_t groups, group, persistent;
+  uint32_t joined;                 /* 1: all heads share a norm                                   */
   size_t q, k;                     /* columns of a row's queries, and of its keys or values       */
   size_t ring, state;              /* floats of a head's keys, or values, and of both             */
   miras__rope rope;
@@ -21145,9 +21159,9 @@ typedef struct miras__attending {
 /* A mixture of experts, or one MLP for all. */
 typedef struct miras__mlp {
   size_t hidden, ld;               /* of one                                                      */
-  size_t experts, routed;          /* 0: one, for all; of them those that tokens choose           */
-  size_t routes;                   /* columns of the router                                       */
-  size_t paths;                    /* MLPs that a token goes through                              */
+  uint32_t experts, routed;        /* 0: one, for all; of them those that tokens choose           */
+  uint32_t routes;                 /* columns of the router                                       */
+  uint32_t paths;                  /* MLPs that a token goes through                              */
   int sums_to_one;                 /* weights of those that it has chosen                         */
 } miras__mlp;
 
@@ -21167,8 +21181,8 @@ typedef struct miras__program {
   float epsilon, out_epsilon, inner_epsilon;   /* of its norms, of what memories say, of what
                                       values make; 0: there is none                               */
   size_t width, ld_x;
-  size_t chunk;                    /* windows of running texts are multiples of it                */
-  size_t rank;                     /* by which others' values are mixed in, 0: they are not       */
+  uint32_t chunk;                  /* windows of running texts are multiples of it                */
+  uint32_t rank;                   /* by which others' values are mixed in, 0: they are not       */
   /* lists */
   int ops, arrays, tails, phases, backs, listed;
   unsigned char stream;            /* array of the stream as it stands, while a program is built  */
@@ -21201,9 +21215,9 @@ typedef struct miras__program {
   miras__mixer mixer;
   miras__attending attending;
   miras__mlp mlp;
-  float scales[MIRAS__SCALE_COUNT];   /* of operations SCALE                                      */
   const char *text;                /* NULL, or what it was read from; and where there ...         */
   uint16_t own[MIRAS__OWN];        /* ... parameters of its own have their names, or 0            */
+  float scales[MIRAS__SCALE_COUNT];   /* of operations SCALE                                      */
   /* the lists */
   unsigned char list[2 * MIRAS__OPS];   /* the way back: operations, + MIRAS__OPS: forward again  */
   miras__op op[MIRAS__OPS];
@@ -21366,7 +21380,8 @@ static int miras__goes_back(const miras__visit *a) { return MIRAS__TRAINS && a->
 
 static float *miras__value_of(const miras__visit *a, int i) {
   const miras__array *r = &a->layer->p->array[i];
-  return miras__place(a, miras__goes_back(a) ? &r->again : &r->value, a->row * r->ld);
+  return miras__place(a, miras__goes_back(a) ? &r->again : &r->value,
+                      a->row * miras__ld_of(r));
 }
 
 /* Some columns of rows, ld apart: of array i from column `col` on; of operation o's result, those
@@ -21379,7 +21394,7 @@ typedef struct miras__sheet {
 static miras__sheet miras__sheet_of(const miras__visit *a, int i, size_t col) {
   miras__sheet x;
   x.p = miras__value_of(a, i) + col;
-  x.ld = a->layer->p->array[i].ld;
+  x.ld = miras__ld_of(&a->layer->p->array[i]);
   return x;
 }
 static miras__sheet miras__y_of(const miras__visit *a, const miras__op *o) {
@@ -21393,8 +21408,8 @@ static miras__sheet miras__x_of(const miras__visit *a, const miras__op *o, int i
 static miras__sheet miras__grad(const miras__visit *a, int i, size_t col) {
   const miras__array *r = &a->layer->p->array[i];
   miras__sheet d;
-  d.p = miras__place(a, &r->grad, a->row * r->ld) + col;
-  d.ld = r->ld;
+  d.ld = miras__ld_of(r);
+  d.p = miras__place(a, &r->grad, a->row * d.ld) + col;
   return d;
 }
 static miras__sheet miras__dy_of(const miras__visit *a, const miras__op *o) {
@@ -21735,12 +21750,13 @@ static void miras__adapters_bwd(const miras__visit *a, const miras__op *o, int s
 /* What of heads of n entries turns, and by what; chunk 0: not of a memory. */
 static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, size_t n,
                                          size_t chunk) {
-  to->turn = r->dim                              ? (size_t)r->dim
-             : r->share == MIRAS_ROPE_SHARE_NONE ? 0
-             : r->share == MIRAS_ROPE_SHARE_ALL  ? n
-             : r->share == MIRAS_ROPE_SHARE_HALF ? (n / 2 + 1) / 2 * 2 : (n / 4 + 1) / 2 * 2;
+  n = r->dim                              ? (size_t)r->dim
+      : r->share == MIRAS_ROPE_SHARE_NONE ? 0
+      : r->share == MIRAS_ROPE_SHARE_ALL  ? n
+      : r->share == MIRAS_ROPE_SHARE_HALF ? (n / 2 + 1) / 2 * 2 : (n / 4 + 1) / 2 * 2;
+  to->turn = (uint32_t)n;
   to->way = r->interleaved ? 2 : 1;
-  to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? chunk : 0;
+  to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? (uint32_t)chunk : 0;
 }
 
 /* Angle of the pair i of a head at a position: position * theta^(-2i / turn), or that scaled. */
@@ -23073,7 +23089,7 @@ static MIRAS__LISTED void miras__op_trapezoid_bwd(const miras__visit *a, const m
 
 /* The plan of the memories that an operation runs: of those that say y, or of slots' keys. */
 static const miras__plan *miras__plan_of(const miras__program *p, const miras__op *o) {
-  return o->what == MIRAS__OP_LOOKUP ? &p->mixer.look : &p->mixer.plan;
+  return o->what == MIRAS__OP_LOOKUP ? p->mixer.look.plan : &p->mixer.plan;
 }
 
 /* Head h's rows of all that it reads, and how far apart they are; NULL: the layer has none. Queries
@@ -23748,6 +23764,11 @@ static int miras__is_memory(const miras__op *o) {
   return o->what == MIRAS__OP_MEMORY || o->what == MIRAS__OP_LOOKUP;
 }
 
+/* Floats of a head of it in a running text. */
+static size_t miras__state_per(const miras__program *p, const miras__op *o) {
+  return o->what == MIRAS__OP_LOOKUP ? p->mixer.look.state : p->mixer.plan.head_state;
+}
+
 /* ---- going through them ---- */
 
 /* The tasks of an operation by heads: how many; and the first, behind those of memories, and of
@@ -24152,21 +24173,20 @@ static int miras__want_each(miras__program *p, int id, size_t heads, size_t each
   return each ? miras__want(p, id, heads, each) : 0;
 }
 
+/* The columns that an array of rows has, once it has them all. */
+static void miras__rows_wide(miras__program *p, int i, size_t n) {
+  p->array[i].dim = (uint32_t)n, p->array[i].more = (unsigned)(miras__pad(n) - n) & 15;
+  if (n > UINT32_MAX - 15) p->fits = 0;
+}
+
 /* An array of rows of n columns. */
 static int miras__rows_new(miras__program *p, const char *name, size_t n) {
   miras__array *r = &p->array[p->arrays < MIRAS__ARRAYS ? p->arrays++ : (p->fits = 0, 0)];
   memset(r, 0, sizeof *r);
   miras__say(r->name, sizeof r->name, "%s", name);
   r->heads = r->grad_heads = 1;
-  r->dim = (uint32_t)n, r->ld = (uint32_t)miras__pad(n);
-  if (r->dim != n || r->ld < n) p->fits = 0;
+  miras__rows_wide(p, (int)(r - p->array), n);
   return (int)(r - p->array);
-}
-
-/* The columns that an array has, once it has them all. */
-static void miras__rows_wide(miras__program *p, int i, size_t n) {
-  p->array[i].dim = (uint32_t)n, p->array[i].ld = (uint32_t)miras__pad(n);
-  if (p->array[i].dim != n || p->array[i].ld < n) p->fits = 0;
 }
 
 /* An array by heads, each with n numbers of a token; `grads` heads have a gradient each. */
@@ -24175,7 +24195,7 @@ static int miras__heads_new(miras__program *p, const char *name, size_t heads, s
   const int i = miras__rows_new(p, name, n);
   miras__array *r = &p->array[i];
   r->by_head = 1;
-  r->heads = (uint32_t)heads, r->grad_heads = (uint32_t)grads, r->ld = (uint32_t)n;
+  r->heads = (uint32_t)heads, r->grad_heads = (uint32_t)grads, r->more = 0;
   if (r->heads != heads || grads > (size_t)INT_MAX / (n + 1)) p->fits = 0;
   return i;
 }
@@ -24619,14 +24639,14 @@ static MIRAS__COLD size_t miras__tasks_make(miras__program *p, int back) {
   for (i = from; i < end; i++) {                   /* of array i % arrays value, again, gradient */
     miras__array *r = &p->array[i % p->arrays];
     miras__where *at = miras__where_of(r, i / p->arrays);
-    const size_t size = MIRAS__TILE * (size_t)r->ld;
+    const size_t size = MIRAS__TILE * miras__ld_of(r);
     if (at->life != MIRAS__TASK) continue;
     miras__steps_of(p, i % p->arrays, i / p->arrays, &first, &last);
     for (moved = 1, at->at = 0; moved;)
       for (moved = 0, j = from; j < i; j++) {
         miras__array *other = &p->array[j % p->arrays];
         const miras__where *x = miras__where_of(other, j / p->arrays);
-        const size_t behind = x->at + MIRAS__TILE * (size_t)other->ld;
+        const size_t behind = x->at + MIRAS__TILE * miras__ld_of(other);
         if (x->life != MIRAS__TASK || x->at >= at->at + size || at->at >= behind) continue;
         miras__steps_of(p, j % p->arrays, j / p->arrays, &begin, &stop);
         if (begin <= last && stop >= first) at->at = (uint32_t)behind, moved = 1;
@@ -24744,7 +24764,7 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
     if (o->what == MIRAS__OP_MEMORY && !o->function) p->writes = o->part;
     miras__grow(&p->run, attends ? miras__heads_of(p, o) : p->mixer.heads,
                 attends  ? p->attending.state
-                : memory ? miras__plan_of(p, o)->head_state
+                : memory ? miras__state_per(p, o)
                          : miras__trapezoid_state(&p->mixer));
   }
 }
@@ -24760,7 +24780,8 @@ static MIRAS__CALLED size_t miras__attending_room(const miras__program *p, int b
 /* Scratch of a worker: products, a task's arrays and an operation's own room; or what a head works
  * in. */
 static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
-  const miras__plan *plan = &p->mixer.plan, *of;
+  const miras__plan *plan = &p->mixer.plan;
+  const miras__look *look = &p->mixer.look;
   const size_t states = 2 * p->mixer.heads;
   size_t room = miras__tasks_make(p, 0), own = 0, heads = 0, back = 0, jobs = 0;
   int i, segments = 0;
@@ -24769,10 +24790,13 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
     const miras__op *o = &p->op[i];
     own = miras__larger(own, miras__op_room(p, o));
     segments |= o->segment;
-    if (miras__is_memory(o)) {
-      of = miras__plan_of(p, o);
-      heads = miras__larger(heads, of->scratch);
-      back = miras__larger(back, of->head_state + of->scratch_backward);
+    if (o->what == MIRAS__OP_LOOKUP) {
+      heads = miras__larger(heads, look->scratch);
+      back = miras__larger(back, look->state + look->scratch_backward);
+    }
+    if (o->what == MIRAS__OP_MEMORY) {
+      heads = miras__larger(heads, plan->scratch);
+      back = miras__larger(back, plan->head_state + plan->scratch_backward);
       back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
     if (o->what == MIRAS__OP_TRAPEZOID)
@@ -24968,7 +24992,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
     int at = i % MIRAS__GATE_GROUPS, fixed = always >> at & 1;
-    if (i == MIRAS__GATE_GROUPS) m->moving = m->gates;
+    if (i == MIRAS__GATE_GROUPS) m->moving = (uint32_t)m->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
     group[at].first = group[at].from = (uint32_t)m->gates;
     if (!miras__is_tied(m, at)) m->gates += group[at].count;
@@ -24987,17 +25011,6 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   return all <= (size_t)INT_MAX / m->heads;
 }
 
-/* The plan of the memories that have the keys of slots, transposed: the other one's, with decays of
- * channels of the value. */
-static MIRAS__CALLED miras_result miras__look_make(miras__mixer *m, int key_dim, char *why,
-                                                   size_t n) {
-  miras_memory_desc d = m->plan.d;
-  d.key_dim = key_dim, d.value_dim = (int)m->slots;
-  d.decay_gate = MIRAS_GATE_CONSTANT, d.decay_rate = d.decay_ratio = 0;
-  d.value_decay_gate = MIRAS_GATE_CHANNEL;
-  return miras__plan_make(&m->look, &d, why, n);
-}
-
 /* Sizes of a layer's memories, whose plan is made. */
 static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras_layer_desc *d,
                                                   char *why, size_t n) {
@@ -25008,19 +25021,15 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
                       m->plan.weights, INT_MAX), MIRAS_ERR_DESC;
   m->heads = (size_t)of->heads, m->dv = (size_t)of->value_dim;
   m->dk = (size_t)d->memory.key_dim;
-  m->value = m->heads * m->dv, m->inner_steps = (size_t)of->inner_steps;
-  m->slots = (size_t)d->mixer.slots;
-  if (m->slots) {
-    const miras_result result = miras__look_make(m, d->memory.key_dim, why, n);
-    if (result != MIRAS_OK) return result;
-    m->idling = miras__pad(1);
-  }
-  m->qk_heads = d->mixer.qk_heads ? (size_t)d->mixer.qk_heads : m->heads;
-  m->group = m->heads / m->qk_heads;
-  m->norm_heads = d->mixer.norm_heads ? (size_t)d->mixer.norm_heads : 1;
-  if (m->norm_heads > m->heads) m->norm_heads = m->heads;
+  m->value = m->heads * m->dv, m->inner_steps = (uint32_t)of->inner_steps;
+  m->slots = (uint32_t)d->mixer.slots;
+  if (m->slots) m->idling = (uint32_t)miras__pad(1);
+  m->qk_heads = d->mixer.qk_heads ? (uint32_t)d->mixer.qk_heads : (uint32_t)m->heads;
+  m->group = (uint32_t)m->heads / m->qk_heads;
+  m->norm_heads = d->mixer.norm_heads ? (uint32_t)d->mixer.norm_heads : 1;
+  if (m->norm_heads > m->heads) m->norm_heads = (uint32_t)m->heads;
   m->qk_map = d->mixer.qk_map;
-  if (m->qk_map == MIRAS_QK_MAP_ONES) m->idling = miras__pad(m->dk);
+  if (m->qk_map == MIRAS_QK_MAP_ONES) m->idling = (uint32_t)miras__pad(m->dk);
   else m->qk = m->qk_heads * m->dk;
   m->plan.bare = d->mixer.erase_first ? m->inner_steps - 1 : 0;
   m->values = (m->inner_steps - m->plan.bare) * m->value;
@@ -25037,10 +25046,11 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   } else if (d->mixer.rope.type) {
     miras__rope_make(&m->rope, &d->mixer.rope, m->dk, (size_t)of->chunk);
   }
-  p->chunk = (size_t)of->chunk;
+  p->chunk = (uint32_t)of->chunk;
   if (miras__mixer_gates(m, d, p->rank)) {
-    m->blocks = d->mixer.gate_blocks == MIRAS__EACH_HEAD ? m->heads : (size_t)d->mixer.gate_blocks;
-    m->low_rank = m->moving ? (size_t)d->mixer.gate_rank : 0;
+    m->blocks = d->mixer.gate_blocks == MIRAS__EACH_HEAD ? (uint32_t)m->heads
+                                                         : (uint32_t)d->mixer.gate_blocks;
+    m->low_rank = m->moving ? (uint32_t)d->mixer.gate_rank : 0;
     return MIRAS_OK;
   }
   miras__say(why, n, "memory.heads is %d; their gates make more than %d numbers per token",
@@ -25254,7 +25264,7 @@ static int miras__add_experts(miras__program *p, int h) {
   miras__op_reads(op, 1, ab, 0);
   miras__op_reads(op, 2, miras__rows_new(p, "route", m->routes), 0);
   miras__op_reads(op, 3, miras__rows_new(p, "place", m->experts), 0);
-  p->array[op->in[3]].ld = 1;
+  p->array[op->in[3]].across = 1;
   miras__op_reads(op, 4, miras__rows_new(p, "act", m->paths * m->ld), 0);
   miras__want(p, MIRAS__W_ROUTER, w, m->routes);
   miras__want(p, MIRAS__W_MLP_GATE, w * all, n);
@@ -25455,7 +25465,7 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   }
   miras__want(p, MIRAS__W_FEEDBACK, m->qk_map == MIRAS_QK_MAP_FEEDBACK ? heads : 0, 0);
   miras__want_each(p, MIRAS__W_MEMORY, heads, m->plan.weights);
-  miras__want_each(p, MIRAS__W_SLOTS, heads, m->slots ? m->look.weights : 0);
+  miras__want_each(p, MIRAS__W_SLOTS, heads, m->look.weights);
   miras__want_each(p, MIRAS__W_GAIN, heads, of->inner_norm ? m->dv : 0);
   miras__want_each(p, MIRAS__W_BIAS, heads, of->inner_norm ? m->dv : 0);
   miras__want_each(p, MIRAS__W_RIDGE, heads, features);
@@ -25527,7 +25537,7 @@ static int miras__add_angles(miras__program *p, int attends) {
   int angles;
   if (!r->turn) return 0;
   angles = miras__rows_new(p, "angle", r->turn);
-  p->array[angles].ld = (uint32_t)r->turn;
+  p->array[angles].more = 0;
   miras__op_new(p, MIRAS__OP_ANGLES, angles, 0, 0, 0, r->turn)->function = (unsigned char)attends;
   return angles;
 }
@@ -25987,10 +25997,10 @@ static void miras__build_rwkv_layer(miras__program *p, const miras_layer_desc *d
 static miras_result miras__attending_make(miras__program *p, const miras_layer_desc *d, char *why,
                                           size_t n) {
   miras__attending *s = &p->attending;
-  s->heads = (size_t)d->attention.heads, s->groups = (size_t)d->attention.kv_heads;
-  s->group = s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
+  s->heads = (size_t)d->attention.heads, s->groups = (uint32_t)d->attention.kv_heads;
+  s->group = (uint32_t)s->heads / s->groups, s->dk = (size_t)d->attention.head_dim;
   s->joined = d->attention.qk_norm > 1;
-  s->window = (size_t)d->attention.window, s->persistent = (size_t)d->attention.persistent;
+  s->window = (size_t)d->attention.window, s->persistent = (uint32_t)d->attention.persistent;
   s->q = s->heads * s->dk, s->k = s->groups * s->dk;
   miras__rope_make(&s->rope, &d->attention.rope, s->dk, 0);
   s->ring = miras__pad(s->window * s->dk), s->state = 2 * s->ring;
@@ -26163,9 +26173,10 @@ static void miras__mac_make(miras__program *p) {
   miras__mixer *m = &p->mixer;
   const miras_memory_desc *of = &m->plan.d;
   const size_t steps = miras__gate_width(of, of->learning_rate_gate) * m->inner_steps;
-  p->chunk = p->attending.window;
-  m->idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
-  m->idling = miras__pad(m->idling);
+  size_t idling;
+  p->chunk = (uint32_t)p->attending.window;
+  idling = miras__larger(m->inner_steps * m->dk, miras__larger(miras__keep_width(of), steps));
+  m->idling = (uint32_t)miras__pad(idling);
 }
 
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
@@ -26310,14 +26321,14 @@ static const char *const miras__as[] = {
 /* Columns of an array; cols 0: to its end. */
 typedef struct miras__piece {
   const char *name;
-  uint32_t length, at, cols;
-  int array;                       /* 0: one that is not there yet, of this name                  */
+  unsigned at : 24, length : 8, cols : 24;
+  unsigned array : 8;              /* 0: one that is not there yet, of this name                  */
 } miras__piece;
 
 /* A line. */
 typedef struct miras__said {
-  int what, recalls, param, bias, function;
   size_t number;                   /* taps, heads, mix                                            */
+  int what, recalls, param, bias, function;
   miras__piece out, in[MIRAS__INS];
 } miras__said;
 
@@ -26434,10 +26445,12 @@ static int miras__text_array(miras__reader *r, const char **rest) {
 static int miras__text_piece(miras__reader *r, miras__piece *x, int makes) {
   const char *s;
   int right = miras__is_letter(r->word[0]);
-  x->array = miras__text_array(r, &s), x->at = x->cols = 0;
-  x->name = r->start, x->length = (uint32_t)(s - r->word);
-  if (right && *s == '@') s++, right = miras__text_number(r, &s, &x->at);
-  if (right && *s == ':') s++, right = miras__text_number(r, &s, &x->cols) && x->cols;
+  uint32_t at = 0, cols = 0;
+  x->array = (unsigned)miras__text_array(r, &s) & 255;
+  x->name = r->start, x->length = (unsigned)(s - r->word) & 255;
+  if (right && *s == '@') s++, right = miras__text_number(r, &s, &at);
+  if (right && *s == ':') s++, right = miras__text_number(r, &s, &cols) && cols;
+  x->at = at & 0xffffff, x->cols = cols & 0xffffff;
   if (right && !*s && (makes || x->array)) return 1;
   miras__text_bad(r);
   miras__say(r->why, r->n,
@@ -26617,14 +26630,14 @@ static int miras__text_has(miras__reader *r, const char *form) {
 }
 
 /* An array gets its name. */
-static int miras__text_name(miras__reader *r, int i, const miras__piece *x, int as) {
-  r->length[i] = (unsigned char)(x->length < 255 ? x->length : 255);
+static unsigned char miras__text_name(miras__reader *r, int i, const miras__piece *x, int as) {
+  r->length[i] = (unsigned char)x->length;
   if (x->length >= sizeof r->p->array[i].name) r->name[i] = (uint16_t)(x->name - r->p->text);
   r->as[i] = (unsigned char)as;
   memset(r->p->array[i].name, 0, sizeof r->p->array[i].name);
   memcpy(r->p->array[i].name, x->name,
          x->length < sizeof r->p->array[i].name ? x->length : sizeof r->p->array[i].name - 1);
-  return i;
+  return (unsigned char)i;
 }
 
 /* What is made are these columns of rows, which may be an array that others have begun. */
@@ -26651,8 +26664,8 @@ static size_t miras__text_cols(const miras__reader *r, const miras__piece *x) {
 static int miras__text_is(miras__reader *r, miras__piece *x, size_t cols) {
   const size_t wide = miras__text_wide(r, x->array);
   const size_t has = x->cols ? x->cols : x->at && x->at + cols <= wide ? cols : wide - x->at;
-  x->cols = (uint32_t)cols;
-  if (has == cols && cols < 1u << 30) return 1;
+  x->cols = (unsigned)cols & 0xffffff;
+  if (has == cols && cols < 1u << 24) return 1;
   miras__text_bad(r);
   miras__say_name(r, x->array);
   miras__say(r->why, r->n, " has %zu columns from %zu on; %zu were expected", has, (size_t)x->at,
@@ -27091,7 +27104,7 @@ static int miras__text_stands(miras__reader *r, int what) {
 }
 
 /* Read a line, of which there is a word. */
-static int miras__text_line(miras__reader *r) {
+static MIRAS__CALLED int miras__text_line(miras__reader *r) {
   const char *form, *at;
   const int ops = r->p->ops;
   miras__said x;
@@ -27368,7 +27381,7 @@ static int miras__text_bonus(miras__reader *r, const miras__op *o) {
          miras__text_not(r, "bonus adds to what head_norm makes, or a memory that does not erase");
 }
 
-static int miras__text_sound(miras__reader *r) {
+static MIRAS__CALLED int miras__text_sound(miras__reader *r) {
   const miras__program *p = r->p;
   const int last = r->line;
   int i;
@@ -27419,7 +27432,7 @@ static const char *miras__text_of(const char *text, char letter, int first, int 
 }
 
 /* Begin a program whose lines a text says: what its type has. */
-static MIRAS__COLD void miras__text_begin(miras__reader *r) {
+static MIRAS__CALLED void miras__text_begin(miras__reader *r) {
   enum { NAMES = 12 };
   static const char *const names[NAMES] = {"x", "out", "q", "k", "v", "own", "erase", "put",
                                            "takes", "asks", "angle", "gates"};
@@ -27432,7 +27445,7 @@ static MIRAS__COLD void miras__text_begin(miras__reader *r) {
   for (i = 0; i < NAMES; i++) {
     miras__piece x;
     memset(&x, 0, sizeof x);
-    x.name = names[i], x.length = (uint32_t)strlen(names[i]);
+    x.name = names[i], x.length = (unsigned char)strlen(names[i]);
     if (at[i]) miras__text_name(r, at[i], &x, i < 2 ? MIRAS__AS_STREAM : i < 11 ? MIRAS__AS_HEADS
                                                                                 : MIRAS__AS_GATES);
   }
@@ -27994,7 +28007,7 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   miras_result result;
   const char *text = NULL;
   int line = 1;
-  p->rank = mixes ? (size_t)d->rwkv.value_rank : 0;
+  p->rank = mixes ? (uint32_t)d->rwkv.value_rank : 0;
   p->type = d->type;
   p->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
   p->out_epsilon = p->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
@@ -28009,13 +28022,13 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->adapting.by = m->desc.adapter.scale > 0 ? m->desc.adapter.scale / (float)p->adapting.rank : 1;
   p->chunk = 1, p->fits = 1;
   p->arrays = MIRAS__Y + 1, p->stream = MIRAS__X;
-  p->array[MIRAS__X].ld = p->array[MIRAS__Y].ld = (uint32_t)m->ld_x;
+  miras__rows_wide(p, MIRAS__X, m->width), miras__rows_wide(p, MIRAS__Y, m->width);
   p->mlp.hidden = (size_t)d->mlp.hidden, p->mlp.ld = miras__pad(p->mlp.hidden);
-  p->mlp.routed = (size_t)d->mlp.experts;
-  p->mlp.experts = (size_t)(d->mlp.experts + d->mlp.shared_experts);
-  p->mlp.routes = p->mlp.routed + (p->mlp.experts > p->mlp.routed);
+  p->mlp.routed = (uint32_t)d->mlp.experts;
+  p->mlp.experts = (uint32_t)(d->mlp.experts + d->mlp.shared_experts);
+  p->mlp.routes = (uint32_t)(p->mlp.routed + (p->mlp.experts > p->mlp.routed));
   p->mlp.paths =
-    p->mlp.experts ? (size_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
+    p->mlp.experts ? (uint32_t)(d->mlp.experts_per_token + d->mlp.shared_experts) : 1;
   p->mlp.sums_to_one = d->mlp.norm_topk;
   result = miras__parts_make(p, d, why, n);
   if (result != MIRAS_OK) return result;
@@ -28281,8 +28294,20 @@ static MIRAS__CALLED void miras__program_works(miras_model *m, const miras__prog
   if (m->works < a.used) m->works = a.used;
 }
 
-/* The arrays that a kind has beside parameters: of its memories gate_scale and idle, and turns. */
+/* The plan of the memories that have the keys of slots, transposed: the other one's, with decays of
+ * channels of the value. */
+static MIRAS__CALLED miras_result miras__look_plan(miras__plan *to, const miras_memory_desc *other,
+                                                   int key_dim, int slots, char *why, size_t n) {
+  miras_memory_desc of = *other;
+  of.key_dim = key_dim, of.value_dim = slots;
+  of.decay_gate = MIRAS_GATE_CONSTANT, of.decay_rate = of.decay_ratio = 0;
+  of.value_decay_gate = MIRAS_GATE_CHANNEL;
+  return miras__plan_make(to, &of, why, n);
+}
+
+/* What a kind has beside parameters: of its memories gate_scale, idle and a plan, and turns. */
 static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
+  if (p->mixer.slots) p->mixer.look.plan = (miras__plan *)miras__take(a, 1, sizeof(miras__plan));
   p->mixer.gate_scale = miras__floats(a, p->mixer.outs, 1);
   p->mixer.idle = miras__floats(a, 2, p->mixer.idling);
   p->mixer.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->mixer.rope.turn);
@@ -28308,17 +28333,22 @@ static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *
 }
 
 /* The plan of a kind's memories, if it has any. Their keys are as wide as there are slots, if there
- * are any. */
+ * are any; the sizes of those that have the slots' keys are found in its place before. */
 static MIRAS__CALLED miras_result miras__slots_plan(const miras_layer_desc *d, miras__plan *to,
-                                                    char *why, size_t n) {
+                                                    miras__look *look, char *why, size_t n) {
   miras_memory_desc of = d->memory;
+  miras_result result = miras__look_plan(to, &of, of.key_dim, d->mixer.slots, why, n);
+  look->weights = to->weights, look->state = to->head_state;
+  look->scratch = to->scratch, look->scratch_backward = to->scratch_backward;
+  if (result != MIRAS_OK) return result;
   of.key_dim = d->mixer.slots;
   return miras__plan_make(to, &of, why, n);
 }
 static MIRAS__COLD miras_result miras__kind_plan(const miras_layer_desc *d, miras__plan *to,
-                                                 char *why, size_t n) {
+                                                 miras__look *look, char *why, size_t n) {
+  memset(look, 0, sizeof *look);
   if (!miras__remembers(d->type)) return MIRAS_OK;
-  return d->mixer.slots ? miras__slots_plan(d, to, why, n)
+  return d->mixer.slots ? miras__slots_plan(d, to, look, why, n)
                         : miras__plan_make(to, &d->memory, why, n);
 }
 
@@ -28329,7 +28359,7 @@ static MIRAS__COLD void miras__programs_make(miras_model *m) {
     for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
       miras__program *p = &m->program[kinds++];
       memset(p, 0, sizeof *p);
-      (void)miras__kind_plan(&m->desc.layer[i], &p->mixer.plan, NULL, 0);
+      (void)miras__kind_plan(&m->desc.layer[i], &p->mixer.plan, &p->mixer.look, NULL, 0);
       (void)miras__program_make(m, &m->desc.layer[i], !again, p, &m->adapted, NULL, 0);
     }
 }
@@ -28351,18 +28381,21 @@ static MIRAS__COLD miras_result miras__kind_counts(miras_model *m, miras__progra
 
 /* The same with the program on the stack as long as it takes: not while the plan is made. */
 static MIRAS__CALLED miras_result miras__kind_counts_of(miras_model *m, const miras__plan *plan,
-                                                        int i, int mixes, size_t layers, char *why,
-                                                        size_t n) {
+                                                        const miras__look *look, int i, int mixes,
+                                                        size_t layers, char *why, size_t n) {
   miras__program p;
   memset(&p, 0, sizeof p);
   if (miras__remembers(m->desc.layer[i].type)) p.mixer.plan = *plan;
+  p.mixer.look = *look;
   return miras__kind_counts(m, &p, i, mixes, layers, why, n);
 }
 static MIRAS__CALLED miras_result miras__kind_counts_here(miras_model *m, int i, int mixes,
                                                           size_t layers, char *why, size_t n) {
   miras__plan plan;
-  const miras_result result = miras__kind_plan(&m->desc.layer[i], &plan, why, n);
-  return result != MIRAS_OK ? result : miras__kind_counts_of(m, &plan, i, mixes, layers, why, n);
+  miras__look look;
+  const miras_result result = miras__kind_plan(&m->desc.layer[i], &plan, &look, why, n);
+  return result != MIRAS_OK ? result
+                            : miras__kind_counts_of(m, &plan, &look, i, mixes, layers, why, n);
 }
 
 /* With the program in room; where that is NULL, on the stack. */
@@ -28371,7 +28404,7 @@ static MIRAS__CALLED miras_result miras__kind_counts_there(miras_model *m, miras
                                                            char *why, size_t n) {
   miras_result result;
   memset(room, 0, sizeof *room);
-  result = miras__kind_plan(&m->desc.layer[i], &room->mixer.plan, why, n);
+  result = miras__kind_plan(&m->desc.layer[i], &room->mixer.plan, &room->mixer.look, why, n);
   return result != MIRAS_OK ? result : miras__kind_counts(m, room, i, mixes, layers, why, n);
 }
 static miras_result miras__kind_counts_in(miras_model *m, miras__program *room, int i, int mixes,
@@ -28579,7 +28612,12 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   miras__programs_make(m);
   miras__views_make(m);
   arrays = miras__arena_on(behind);
-  for (i = 0; i < m->kinds; i++) miras__constants(&programs[i], &arrays);
+  for (i = 0; i < m->kinds; i++) {
+    miras__mixer *x = &programs[i].mixer;
+    miras__constants(&programs[i], &arrays);
+    if (x->look.plan)
+      (void)miras__look_plan(x->look.plan, &x->plan.d, (int)x->dk, (int)x->slots, NULL, 0);
+  }
   for (l = 0; l < layers; l++) {
     const miras__program *p = &m->program[m->kind[l]];
     float *keep = miras__floats(&arrays, p->mixer.heads, 1);
