@@ -13,7 +13,7 @@ transformers' (its code without kernels), RWKV-7 tests/rwkv7.py, in chunks. All 
 ROUNDS (3) times behind one that does not count; of each the least processor time counts. ALONE=1:
 one is measured behind the other, where there is no room for all; SKIP names some that are left out,
 "PyTorch, everything;states, q8". Said first, on stderr, is the memory that miras.h asks for, for
-512 tokens, with layers kept and computed again.
+512 tokens, with layers kept and computed again; then the seconds of each.
 """
 import ctypes
 import gc
@@ -198,6 +198,8 @@ def measure(runs):
                 took = timed(which, step, tokens)
                 if k:
                     least[which] = min(took, least.get(which, took))
+        for which in group:
+            print("%s: %.3f s" % (which, least[which]), file=sys.stderr, flush=True)
         del steps, step
         gc.collect()
     return least

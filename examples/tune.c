@@ -73,7 +73,7 @@ static const option table[] = {
   {"--batch", 'i', &given.batch, 1, 4096, "texts, or talks, of a step"},
   {"--context", 'i', &given.context, 8, 1 << 20, "tokens of each"},
   {"--rate", 'r', &given.rate, 0, 10,
-   "the highest learning rate; 0: 2e-3 with adapters, 1e-2 of states alone"},
+   "the highest learning rate; 0: 4e-3 with adapters, 2e-2 of states alone"},
   {"--memory", 's', &given.memory, 0, 0, "bytes, or 4G, 800M: what model and training may take"},
   {"--recompute", 'i', &given.recompute, 0, 1e6,
    "layers that are computed again on the way back, up to all; --memory finds how many"},
@@ -404,7 +404,7 @@ static void check_options(const options *o) {
 }
 
 /* Rates that were measured (examples/README.md). */
-static double rate_of(const options *o) { return o->rank > 0 ? 2e-3 : 1e-2; }
+static double rate_of(const options *o) { return o->rank > 0 ? 4e-3 : 2e-2; }
 
 /* All windows of a layer's chunk. */
 static size_t chunk_of(const miras_model *m) {

@@ -146,6 +146,13 @@ for name in gated_deltanet mamba2 rwkv7; do
   "$run" "$models/$name" --state state --merge no >log 2>&1; expect 2 'no family has a place' $?
 done
 
+# Rates that are not given: one with adapters, another of states alone.
+few="--vocab vocab --steps 1 --batch 1 --context 32"
+"$tune" "$models/llama" text $few --adapter 2 --out rate >log 2>&1; expect 0 ' rate 0.004 ' $?
+"$tune" "$models/mamba2" text $few --state --adapter 2 --targets '*.q.weight' --out rated >log 2>&1
+expect 0 ' rate 0.004 ' $?
+"$tune" "$models/mamba2" text $few --state --out rated >log 2>&1; expect 0 ' rate 0.02 ' $?
+
 # Talks: of a model whose template is named; answers alone are learned.
 for i in 1 2 3 4 5 6 7 8; do
   printf '{"id": %d, "messages": [{"role": "user", "content": "the cat"}, ' "$i"
