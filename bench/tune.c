@@ -15,8 +15,8 @@ typedef struct tune {
   int length;
 } tune;
 
-/* The descriptor of a folder's model, held as `form`, with adapters of this rank where targets match
- * (NULL: none). 0: there is none, and said in why. */
+/* The descriptor of a folder's model, held as `form`, with adapters of this rank where targets
+ * match (NULL: none). 0: there is none, and said in why. */
 static int tune_desc(miras_model_desc *d, const char *folder, int form, int rank,
                      const char *targets, char why[1024]) {
   memset(d, 0, sizeof *d);
@@ -29,8 +29,8 @@ static int tune_desc(miras_model_desc *d, const char *folder, int form, int rank
   return 1;
 }
 
-/* What its training needs where `only` is moved, NULL: all, and so many layers, or all, are computed
- * again. */
+/* What its training needs where `only` is moved, NULL: all, and so many layers, or all, are
+ * computed again. */
 static miras_trainer_desc tune_asks(const miras_model *m, const char *only, int length,
                                     int recompute) {
   const int layers = miras_model_desc_of(m)->layers;
