@@ -351,10 +351,10 @@ job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 502000'
+job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 517000'
 group=learning
-job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 436000 -DMIRAS_NO_SIMD &&
-size_at_most 306000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 451000 -DMIRAS_NO_SIMD &&
+size_at_most 317500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 group=
 
 # ---- examples for those who build something else, each by its README's commands ----
