@@ -22425,9 +22425,10 @@ static MIRAS__LISTED void miras__op_shift_bwd(const miras__visit *a, const miras
 static const float *miras__mix_of(const miras__visit *a, const miras__op *o, float *t, size_t *ld) {
   const size_t w = a->layer->p->width;
   const float *mix = miras__weight(a->layer, MIRAS__W_SHIFT) + o->part * w;
-  const miras__sheet m = miras__x_of(a, o, 1);
+  miras__sheet m;
   *ld = 0;
   if (!o->in[1]) return mix;
+  m = miras__x_of(a, o, 1);
   *ld = a->layer->p->ld_x;
   a->k->copy_rows(t, *ld, m.p, m.ld, a->n, w);
   a->k->add_rows(t, *ld, mix, 0, a->n, w);
