@@ -793,7 +793,7 @@ typedef enum miras_qk_map {
   MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn           */
   MIRAS_QK_MAP_NONE,       /* both as they are                                                   */
   MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - decay gate, without a projection of its own;
-                              needs decay_gate MIRAS_GATE_CHANNEL        (HGRN2; GSA: see slots) */
+                              needs decay_gate MIRAS_GATE_CHANNEL        (HGRN2; GSA: key_slots) */
   MIRAS_QK_MAP_ERASE,      /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
@@ -991,13 +991,13 @@ typedef struct miras_mixer_desc {
                               keys of their own, by rates of their own, which begin at 0.05 of
                               learning_rate, before it writes (EDA); needs bias L2 and more pairs
                               than one                                                           */
-  int slots;               /* types memory, mag, with MIRAS_QK_MAP_COMPLEMENT, dot product and one
+  int key_slots;           /* types memory, mag, with MIRAS_QK_MAP_COMPLEMENT, dot product and one
                               learning rate: 0, or each memory has so many slots, up to 4096, with
                               a key [key_dim] and a value [value_dim] (gated slot attention). Slot i
                               keeps f_i of both and takes 1 - f_i of the token's key and value, f
                               the decay gates, and a token reads the values by softmax(K q), K
-                              [slots, key_dim] the keys. So the memory that sessions and files
-                              know has keys of `slots` numbers, 1 - f, and these as queries      */
+                              [key_slots, key_dim] the keys. So the memory that sessions, files
+                              know has keys of key_slots numbers, 1 - f, and these as queries    */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv, nor with gate_blocks                                    */
@@ -2686,7 +2686,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        experts a                    the mixture of mlp.experts
        branch a [WEIGHT [bias B]]   the stream goes on: the name is new, or out, the last
      A memory reads q, k and v (own, where its keys are made by gates) and gates, by heads, and
-     with mixer.slots asks instead of q (o = lookup q, asks = softmax o):
+     with mixer.key_slots asks instead of q (o = lookup q, asks = softmax o):
        q = conv ..., q = read a     of rows; join v: rows again. Then, in this order: turn q ANGLES,
                                     length q, both of keys too, and keys, where fields ask for them
        trapezoid k ANGLES           instead, with mixer.qk_map trapezoid: pairs of what q, k and v
@@ -2757,7 +2757,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
              Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn. Tokens
              that read before they write (order read-first), and RWKV-6's layer. Slots that are read
-             by softmax (mixer.slots): gsa. Pairs by the trapezoidal rule, and keys that turn by
+             by softmax (mixer.key_slots): gsa. Pairs by the trapezoidal rule, and keys that turn by
              sums of angles: mamba3.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
@@ -3831,7 +3831,7 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("logit_cap", d.logit_cap), MIRAS__REAL, 11, MIRAS__SHAPE, 1e-3f, 1e6f, 0, NULL, ""},
   MIRAS__N(mixer.erase_first, 11, 0, 1, 0, "type not rwkv"),
   MIRAS__N(rwkv.mix_rank, 11, 1, 4096, 32, "mixer.qk_map none"),
-  MIRAS__N(mixer.slots, 11, 0, 4096, 0, MIRAS__MEMORY_TYPES " mag, mixer.qk_map complement"),
+  MIRAS__N(mixer.key_slots, 11, 0, 4096, 0, MIRAS__MEMORY_TYPES " mag, mixer.qk_map complement"),
   MIRAS__P(mixer.out_act, 11, MIRAS_FN_NONE, MIRAS__MEMORY_TYPES, "none silu relu elu"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -3980,7 +3980,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
   {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
-  {"mixer.slots",
+  {"mixer.key_slots",
    "exact, bias dot, feature_map none, normalize 0, learning_rate_gate constant, "
    "value_decay_gate constant",
    "both states of a slot take what it forgets"},
@@ -19525,7 +19525,7 @@ static const miras__setting miras__published_as[][8] = {
    MIRAS__L(mixer.out_gate, MIRAS_FN_SIGMOID), MIRAS__L(mixer.d_skip, 2)},      /* LRU, S5 */
   {MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_ONES), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),
    MIRAS__L(mixer.norm_heads, 65536)},                                               /* HGRN     */
-  {MIRAS__L(mixer.slots, 64), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),           /* GSA      */
+  {MIRAS__L(mixer.key_slots, 64), MIRAS__L(mixer.conv_on, MIRAS_CONV_ON_NONE),       /* GSA      */
    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_ROOT8),
    MIRAS__L(mixer.out_gate, MIRAS_FN_NONE), MIRAS__L(mixer.out_act, MIRAS_FN_SILU),
    MIRAS__L(mixer.norm_heads, 65536)}
@@ -21119,7 +21119,7 @@ typedef struct miras__look {
  * `look`. dk: of the keys and queries that are made of tokens. */
 typedef struct miras__mixer {
   size_t heads, dk, dv, value;
-  uint32_t inner_steps, slots;
+  uint32_t inner_steps, key_slots;
   uint32_t qk_heads, group;        /* heads of queries and keys; how many heads read the same     */
   size_t qk, keys, values;         /* columns of a row's queries, keys and values                 */
   uint32_t low_rank;               /* columns that gates are made of; 0: of none                  */
@@ -22872,7 +22872,7 @@ static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op 
       a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
                        gates.p + keep->first + h * n,
                        miras__x_of(a, o, 1).p + keep->from + h * n, gates.ld, a->n, n);
-      if (m->slots)
+      if (m->key_slots)
         a->k->copy(miras__of_head(a, m->takes, h), miras__of_head(a, m->k, h), a->n * n);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
       const miras__erasing e = miras__erasing_of(a, h);
@@ -22894,7 +22894,7 @@ static MIRAS__LISTED void miras__op_keys_bwd(const miras__visit *a, const miras_
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
       float *dkeep = miras__gate_of(m, MIRAS__KEEP, h, dgates.p);
       a->k->axpy_rows(dkeep, dgates.ld, -1, NULL, 0, miras__grad_of_head(a, m->k, h), n, a->n, n);
-      if (m->slots)
+      if (m->key_slots)
         a->k->axpy_rows(dkeep, dgates.ld, -1, NULL, 0, miras__grad_of_head(a, m->takes, h), n,
                         a->n, n);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
@@ -23099,7 +23099,7 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                                           int grads) {
   const miras__mixer *m = &a->layer->p->mixer;
   const int looks = o->what == MIRAS__OP_LOOKUP;
-  const int others = !m->slots ? -1 : looks ? (int)MIRAS__KEEP : (int)MIRAS__VALUE_KEEP;
+  const int others = !m->key_slots ? -1 : looks ? (int)MIRAS__KEEP : (int)MIRAS__VALUE_KEEP;
   const unsigned char reads[] = {looks ? m->own : m->k, looks ? m->takes : m->v, o->in[0],
                                  m->erase, m->replace};
   const miras__sheet gates = grads ? miras__grad(a, m->gated, 0) : miras__sheet_of(a, m->gated, 0);
@@ -24130,7 +24130,8 @@ static void miras__layer_views(const miras__program *p, miras__views *v, double 
   int i;
   for (i = 1; i < MIRAS__PARAMS; i++) {
     const miras__param *w = &p->param[i];
-    const int stream = miras__params[i].stream, apart = p->mixer.slots && i == MIRAS__W_GATES_UP;
+    const int stream = miras__params[i].stream;
+    const int apart = p->mixer.key_slots && i == MIRAS__W_GATES_UP;
     const double start = apart ? 1 : miras__params[i].start / 10.0, fan = miras__params[i].fan;
     const double most = stream && !miras__params[i].start ? deep : start;
     char name[24];
@@ -24954,7 +24955,7 @@ static void miras__gate_bounds(miras__mixer *m, const miras_layer_desc *d) {
 
 /* Are the numbers of a group of gates those of the decay gates? */
 static int miras__is_tied(const miras__mixer *m, int i) {
-  return (i == MIRAS__STEP && m->tied) || (i == MIRAS__VALUE_KEEP && m->slots);
+  return (i == MIRAS__STEP && m->tied) || (i == MIRAS__VALUE_KEEP && m->key_slots);
 }
 
 /* The gates of memories: the columns of each group, where they lie, and their bounds. Returns 0 if
@@ -24974,7 +24975,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
     miras__gate_width(of, of->learning_rate_gate) * (trapezoid ? 1 : m->inner_steps);
   counts[MIRAS__MOMENTUM] = miras__gate_width(of, of->momentum_gate);
   counts[MIRAS__THRESHOLD] = miras__gate_width(of, of->threshold_gate);
-  counts[MIRAS__VALUE_KEEP] = m->slots ? m->slots : of->value_decay_gate ? m->dv : 0;
+  counts[MIRAS__VALUE_KEEP] = m->key_slots ? m->key_slots : of->value_decay_gate ? m->dv : 0;
   counts[MIRAS__ERASE] = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
                        : of->separate_erase ? m->dk : 0;
   counts[MIRAS__MIX] = rank ? m->dv : 0;
@@ -25006,7 +25007,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
     group[i].offset = group[MIRAS__KEEP].offset;
     m->outs += group[i].count;
   }
-  if (m->slots)
+  if (m->key_slots)
     group[MIRAS__VALUE_KEEP].form = group->form, group[MIRAS__VALUE_KEEP].cap = group->cap;
   miras__gate_bounds(m, d);
   return all <= (size_t)INT_MAX / m->heads;
@@ -25023,8 +25024,8 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->heads = (size_t)of->heads, m->dv = (size_t)of->value_dim;
   m->dk = (size_t)d->memory.key_dim;
   m->value = m->heads * m->dv, m->inner_steps = (uint32_t)of->inner_steps;
-  m->slots = (uint32_t)d->mixer.slots;
-  if (m->slots) m->idling = (uint32_t)miras__pad(1);
+  m->key_slots = (uint32_t)d->mixer.key_slots;
+  if (m->key_slots) m->idling = (uint32_t)miras__pad(1);
   m->qk_heads = d->mixer.qk_heads ? (uint32_t)d->mixer.qk_heads : (uint32_t)m->heads;
   m->group = (uint32_t)m->heads / m->qk_heads;
   m->norm_heads = d->mixer.norm_heads ? (uint32_t)d->mixer.norm_heads : 1;
@@ -25034,7 +25035,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   else m->qk = m->qk_heads * m->dk;
   m->plan.bare = d->mixer.erase_first ? m->inner_steps - 1 : 0;
   m->values = (m->inner_steps - m->plan.bare) * m->value;
-  if ((m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->slots) && !d->mixer.share_qk)
+  if ((m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->key_slots) && !d->mixer.share_qk)
     m->keys = m->inner_steps * m->qk;
   m->length = miras__key_length(m->qk_map, of->key_dim);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
@@ -25435,15 +25436,15 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   if (m->qk) {
     m->q = (unsigned char)miras__heads_new(p, "q", heads / m->group, heads, dk);
     m->k = (unsigned char)miras__heads_new(p, "k", heads / m->group, heads,
-                                           m->slots ? m->slots : keys);
+                                           m->key_slots ? m->key_slots : keys);
   }
   m->v = (unsigned char)miras__heads_new(p, "v", heads, heads,
                                          trapezoid ? 2 * m->dv : m->values / heads);
-  if (of->separate_erase || m->slots)
+  if (of->separate_erase || m->key_slots)
     m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
-  if (m->slots) {
-    m->takes = (unsigned char)miras__heads_new(p, "takes", heads, heads, m->slots);
-    m->asks = (unsigned char)miras__heads_new(p, "asks", heads, heads, m->slots);
+  if (m->key_slots) {
+    m->takes = (unsigned char)miras__heads_new(p, "takes", heads, heads, m->key_slots);
+    m->asks = (unsigned char)miras__heads_new(p, "asks", heads, heads, m->key_slots);
   }
   if (of->separate_erase) {
     m->erase = (unsigned char)miras__heads_new(p, "erase", heads, heads, dk);
@@ -25513,7 +25514,7 @@ static void miras__build_convs(miras__program *p, const miras_layer_desc *d, int
   if (which & 4)
     miras__add_conv(p, m->v, proj, w[MIRAS__W_V].column, w[MIRAS__W_V].cols,
                     d->mixer.conv_on == MIRAS_CONV_ON_QK ? 0 : taps, bias, m->function[2], 2);
-  if (which & 2 && w[shared].rows && (m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->slots))
+  if (which & 2 && w[shared].rows && (m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->key_slots))
     miras__add_conv(p, key, proj, w[shared].column, w[shared].cols, taps, bias, m->function[1], 1);
   if (which & 1 && w[MIRAS__W_Q].rows)
     miras__add_conv(p, m->q, proj, w[MIRAS__W_Q].column, w[MIRAS__W_Q].cols, taps, bias,
@@ -25546,11 +25547,11 @@ static int miras__add_angles(miras__program *p, int attends) {
 /* Keys are changed by gates, which are made of numbers g. */
 static void miras__add_keys(miras__program *p, int g) {
   const miras__mixer *m = &p->mixer;
-  miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->slots ? 0 : m->own, 0, m->dk);
+  miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->key_slots ? 0 : m->own, 0, m->dk);
   miras__op_reads(o, 1, g, 0);
   miras__op_reads(o, 2, m->gated, 0);
   if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
-  miras__op_reads(o, 4, m->slots ? m->takes : m->erase, 0);
+  miras__op_reads(o, 4, m->key_slots ? m->takes : m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
 }
 
@@ -25583,7 +25584,7 @@ static void miras__add_memory(miras__program *p, int y, int q, int recalls) {
 /* o = the answers of slots' keys to queries q, of each head one number for each slot. */
 static void miras__add_lookup(miras__program *p, int y, int q) {
   const miras__mixer *m = &p->mixer;
-  miras__op *o = miras__op_new(p, MIRAS__OP_LOOKUP, y, 0, q, 0, m->heads * m->slots);
+  miras__op *o = miras__op_new(p, MIRAS__OP_LOOKUP, y, 0, q, 0, m->heads * m->key_slots);
   o->part = miras__head_new(p);
   miras__op_reads(o, 1, m->own, 0);
   miras__op_reads(o, 2, m->takes, 0);
@@ -25594,10 +25595,11 @@ static void miras__add_lookup(miras__program *p, int y, int q) {
 static int miras__build_asks(miras__program *p) {
   const miras__mixer *m = &p->mixer;
   int look;
-  if (!m->slots) return m->q;
-  look = miras__rows_new(p, "look", m->heads * m->slots);
+  if (!m->key_slots) return m->q;
+  look = miras__rows_new(p, "look", m->heads * m->key_slots);
   miras__add_lookup(p, look, m->q);
-  miras__op_new(p, MIRAS__OP_SOFTMAX, m->asks, 0, look, 0, m->slots)->heads = (uint32_t)m->heads;
+  miras__op_new(p, MIRAS__OP_SOFTMAX, m->asks, 0, look, 0, m->key_slots)->heads =
+    (uint32_t)m->heads;
   return m->asks;
 }
 
@@ -26944,8 +26946,8 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
     if (p->segmented != mac || (x->recalls && !mac))
       return miras__text_not(r, mac ? "it stands between segments and whole"
                                     : "recall is of type mac");
-    if ((!mac || x->recalls) && x->in[0].array != (m->slots ? m->asks : m->q))
-      return miras__text_not(r, m->slots ? "it reads asks" : "it reads q");
+    if ((!mac || x->recalls) && x->in[0].array != (m->key_slots ? m->asks : m->q))
+      return miras__text_not(r, m->key_slots ? "it reads asks" : "it reads q");
     if (mac && !x->recalls && (x->in[0].array == m->q || q->dim != m->dk || q->heads != m->heads))
       return miras__text_not(r, "a memory of type mac is read by what attention says");
     if (x->out.at || !miras__text_out(r, &x->out, m->value)) return 0;
@@ -26963,9 +26965,9 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
     return 1;
   }
   if (x->what == MIRAS__OP_LOOKUP) {
-    if (!m->slots || x->in[0].array != m->q || x->out.at)
-      return miras__text_not(r, "it reads q, with mixer.slots");
-    if (!miras__text_out(r, &x->out, m->heads * m->slots)) return 0;
+    if (!m->key_slots || x->in[0].array != m->q || x->out.at)
+      return miras__text_not(r, "it reads q, with mixer.key_slots");
+    if (!miras__text_out(r, &x->out, m->heads * m->key_slots)) return 0;
     miras__add_lookup(p, x->out.array, x->in[0].array);
     return 1;
   }
@@ -27352,7 +27354,7 @@ static int miras__text_complete(miras__reader *r) {
       !miras__text_has_all(r, MIRAS__OP_ATTEND, 0, 0, p->attending.heads > 0) ||
       !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
       !miras__text_has_all(r, MIRAS__OP_KEYS, 0, 0, memory && (m->own || keys)) ||
-      !miras__text_has_all(r, MIRAS__OP_LOOKUP, 0, 0, m->slots > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_LOOKUP, 0, 0, m->key_slots > 0) ||
       !miras__text_has_all(r, MIRAS__OP_TRAPEZOID, 0, 0, m->rates > 0) ||
       !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||
       !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV && m->own))
@@ -28298,9 +28300,9 @@ static MIRAS__CALLED void miras__program_works(miras_model *m, const miras__prog
 /* The plan of the memories that have the keys of slots, transposed: the other one's, with decays of
  * channels of the value. */
 static MIRAS__CALLED miras_result miras__look_plan(miras__plan *to, const miras_memory_desc *other,
-                                                   int key_dim, int slots, char *why, size_t n) {
+                                                   int key_dim, int count, char *why, size_t n) {
   miras_memory_desc of = *other;
-  of.key_dim = key_dim, of.value_dim = slots;
+  of.key_dim = key_dim, of.value_dim = count;
   of.decay_gate = MIRAS_GATE_CONSTANT, of.decay_rate = of.decay_ratio = 0;
   of.value_decay_gate = MIRAS_GATE_CHANNEL;
   return miras__plan_make(to, &of, why, n);
@@ -28308,7 +28310,8 @@ static MIRAS__CALLED miras_result miras__look_plan(miras__plan *to, const miras_
 
 /* What a kind has beside parameters: of its memories gate_scale, idle and a plan, and turns. */
 static MIRAS__CALLED void miras__constants(miras__program *p, miras__arena *a) {
-  if (p->mixer.slots) p->mixer.look.plan = (miras__plan *)miras__take(a, 1, sizeof(miras__plan));
+  if (p->mixer.key_slots)
+    p->mixer.look.plan = (miras__plan *)miras__take(a, 1, sizeof(miras__plan));
   p->mixer.gate_scale = miras__floats(a, p->mixer.outs, 1);
   p->mixer.idle = miras__floats(a, 2, p->mixer.idling);
   p->mixer.rope.turns = miras__floats(a, MIRAS__TILE + 1, p->mixer.rope.turn);
@@ -28338,18 +28341,18 @@ static MIRAS__CALLED void miras__program_counts(miras_model *m, miras__program *
 static MIRAS__CALLED miras_result miras__slots_plan(const miras_layer_desc *d, miras__plan *to,
                                                     miras__look *look, char *why, size_t n) {
   miras_memory_desc of = d->memory;
-  miras_result result = miras__look_plan(to, &of, of.key_dim, d->mixer.slots, why, n);
+  miras_result result = miras__look_plan(to, &of, of.key_dim, d->mixer.key_slots, why, n);
   look->weights = to->weights, look->state = to->head_state;
   look->scratch = to->scratch, look->scratch_backward = to->scratch_backward;
   if (result != MIRAS_OK) return result;
-  of.key_dim = d->mixer.slots;
+  of.key_dim = d->mixer.key_slots;
   return miras__plan_make(to, &of, why, n);
 }
 static MIRAS__COLD miras_result miras__kind_plan(const miras_layer_desc *d, miras__plan *to,
                                                  miras__look *look, char *why, size_t n) {
   memset(look, 0, sizeof *look);
   if (!miras__remembers(d->type)) return MIRAS_OK;
-  return d->mixer.slots ? miras__slots_plan(d, to, look, why, n)
+  return d->mixer.key_slots ? miras__slots_plan(d, to, look, why, n)
                         : miras__plan_make(to, &d->memory, why, n);
 }
 
@@ -28617,7 +28620,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
     miras__mixer *x = &programs[i].mixer;
     miras__constants(&programs[i], &arrays);
     if (x->look.plan)
-      (void)miras__look_plan(x->look.plan, &x->plan.d, (int)x->dk, (int)x->slots, NULL, 0);
+      (void)miras__look_plan(x->look.plan, &x->plan.d, (int)x->dk, (int)x->key_slots, NULL, 0);
   }
   for (l = 0; l < layers; l++) {
     const miras__program *p = &m->program[m->kind[l]];

@@ -1128,7 +1128,7 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
     p->pack = 0;
     miras__move(p->mixer.gate_scale, a.by);
     miras__move(p->mixer.idle, a.by);
-    if (p->mixer.slots) miras__move(p->mixer.look.plan, a.by);
+    if (p->mixer.key_slots) miras__move(p->mixer.look.plan, a.by);
     miras__move(p->mixer.rope.turns, a.by);
     miras__move(p->attending.rope.turns, a.by);
   }

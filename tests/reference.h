@@ -2057,7 +2057,7 @@ REF miras_memory_desc ref_layer_memory(const ref_model *m, int l) {
   }
   if (d.key_dim == 0) d.key_dim = m->d.width / d.heads;
   d = ref_resolve(&d);
-  if (ref_layer_of(m, l)->mixer.slots > 0) d.key_dim = ref_layer_of(m, l)->mixer.slots;
+  if (ref_layer_of(m, l)->mixer.key_slots > 0) d.key_dim = ref_layer_of(m, l)->mixer.key_slots;
   return d;
 }
 
@@ -2119,7 +2119,7 @@ enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE
 REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
   switch (which) {
     case REF_KEEP:
-      return d->mixer.slots > 0 ? (size_t)d->mixer.slots : (size_t)ref_keep_width(md);
+      return d->mixer.key_slots > 0 ? (size_t)d->mixer.key_slots : (size_t)ref_keep_width(md);
     case REF_STEP:
       if (d->mixer.tied_dt) return 0;
       return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) *
@@ -2740,7 +2740,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     q = ref_moved(m, l, &md, "q", h, batch, T);
   } else if (d->mixer.from_values) {
     q = ref_shared(inner[2], N, K, H, dk);
-  } else if (d->mixer.slots > 0) {
+  } else if (d->mixer.key_slots > 0) {
     q = ref_asked_slots(m, l, &md, gate[REF_KEEP], asks, h, batch, T);
   } else if (asks != NULL) {
     q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
@@ -2768,7 +2768,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     replace = (double *)ref_zeros(N * H * dk);
     ref_split(m, l, gate, q, k, erase, replace, N, H, dk);
   }
-  for (size_t i = 0; d->mixer.scaled_queries && d->mixer.slots == 0 && i < N * H * dk; i++)
+  for (size_t i = 0; d->mixer.scaled_queries && d->mixer.key_slots == 0 && i < N * H * dk; i++)
     q[i] /= sqrt((double)dk);
   if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
     erase = (double *)ref_zeros(N * H * dk);

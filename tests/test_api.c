@@ -146,7 +146,7 @@ static void named_models(void) {
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_FLOOR);
   assert_true(d.layer[0].mixer.out_norm_epsilon == 1e-5f);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("gsa"), 2), MIRAS_OK);
-  assert_int_equal(d.layer[0].mixer.slots, 64);
+  assert_int_equal(d.layer[0].mixer.key_slots, 64);
   assert_int_equal(d.layer[0].mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT);
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_ROOT8);
   assert_int_equal(d.layer[0].mixer.out_act, MIRAS_FN_SILU);
@@ -1132,7 +1132,7 @@ static const wrong wrong_models[] = {
   {BASES, "mixer.decay_form", "6",
    {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD},
     {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_TIME}}},
-  {BASES, "mixer.slots", "8", {{MI(layer[0].mixer.slots), 8}}},
+  {BASES, "mixer.key_slots", "8", {{MI(layer[0].mixer.key_slots), 8}}},
   {BASES, "mixer.out_act", "2 (gelu); it can be none silu relu elu",
    {{MI(layer[0].mixer.out_act), MIRAS_FN_GELU}}},
   {BASES, "mixer.out_act", "silu",

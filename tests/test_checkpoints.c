@@ -1076,7 +1076,7 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"bamba-yarn", "mamba_d_head", "\"auto\""},
   {"granitemoehybrid", "position_embedding_type", "null"},
   {"granitemoehybrid", "rope_theta", ""},                      /* nothing turns */
-  {"granitemoehybrid", "rope_scaling", "{}"},
+  {"granitemoehybrid granitemoehybrid-dense", "rope_scaling", "{}"},
   {"granitemoehybrid-dense", "num_experts_per_tok", ""},
   {"granitemoehybrid-dense", "intermediate_size", ""},
   {"", "rope_type", "\"default\""},                            /* as without */

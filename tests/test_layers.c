@@ -216,7 +216,7 @@ static miras_model_desc own_desc(int i) {
   if (own[i].type == MIRAS_LAYER_MEMORY) {
     miras_model_preset(&d, MIRAS_PRESET_HGRN2_MEMORY, 2);
     d.vocab = VOCAB, d.width = WIDTH, d.heads = 2, d.seed = 3;
-    d.layer[0].memory.chunk = 8, d.layer[0].mixer.slots = 5, d.layer[0].mixer.gate_rank = 6;
+    d.layer[0].memory.chunk = 8, d.layer[0].mixer.key_slots = 5, d.layer[0].mixer.gate_rank = 6;
     d.layer[0].mlp.none = 1;
   }
   if (own[i].type == MIRAS_LAYER_PARALLEL) {
@@ -366,11 +366,11 @@ static void test_refused(void **unused) {
     {7, LAYER("out = branch h"),
      "program, line 2: memory stands there 0 times; by the layer's fields it stands 1 times"},
     {7, LAYER("proj = times h q.weight width; q = read proj; look = lookup q"),
-     "program, line 4: it reads q, with mixer.slots"},
+     "program, line 4: it reads q, with mixer.key_slots"},
     {8, LAYER("proj = times h q.weight width; q = read proj; y = memory q"),
      "program, line 4: it reads asks"},
     {8, LAYER("proj = times h q.weight width; q = read proj; look = lookup own"),
-     "program, line 4: it reads q, with mixer.slots"},
+     "program, line 4: it reads q, with mixer.key_slots"},
     {8, LAYER("proj = times h q.weight 10; asks = softmax proj; y = memory asks\n"
               "k2 = times h k.weight 24; v = read k2; out = branch y o.weight"),
      "program, line 4: columns 0 to 9 of k have not been made"}

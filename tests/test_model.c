@@ -301,14 +301,14 @@ static const struct {
    ".inner_steps=3 .order=error-first .decay_target=initial mixer.projection_bias=1 "
    "mixer.conv_bias=1"},
   {MIRAS_PRESET_TITANS, 4, "titans, erases first", ".inner_steps=2 mixer.erase_first=1"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 1, "hgrn2, slots", "mixer.slots=11 .value_dim=5"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 1, "hgrn2, slots", "mixer.key_slots=11 .value_dim=5"},
   {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots that lead back, fixed, that begin anew, scaled",
-   "mixer.slots=5 .decay_target=initial .reset_every=16 mixer.fixed_gates=1 .learning_rate=0.7 "
+   "mixer.key_slots=5 .decay_target=initial .reset_every=16 mixer.fixed_gates=1 .learning_rate=0.7 "
    "mixer.scaled_queries=1 mixer.d_skip=1"},
   {MIRAS_PRESET_HGRN2_MEMORY, 16, "hgrn2, two slots, floors, biases, a horizon",
-   "mixer.slots=2 mixer.decay_form=floor mixer.decay_horizon=20 mixer.conv_bias=1 "
+   "mixer.key_slots=2 mixer.decay_form=floor mixer.decay_horizon=20 mixer.conv_bias=1 "
    "mixer.projection_bias=1"},
-  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots that forget by rates", "mixer.slots=3 "
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots that forget by rates", "mixer.key_slots=3 "
    "mixer.decay_form=rate"},
   {MIRAS_PRESET_YAAD, 4, "yaad, a function of answers", "mixer.out_act=elu"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, a function of answers, gated first",
@@ -579,12 +579,12 @@ static const struct {
   {"lru", "lru", NULL, "m.memory.value_dim=10"},
   {"s5", "s5", NULL, "m.memory.value_dim=10"},
   {"hgrn", "hgrn", NULL, "m.memory.value_dim=10"},
-  {"gsa", "gsa as published", NULL, "m.memory.value_dim=10 m.mixer.slots=7"},
+  {"gsa", "gsa as published", NULL, "m.memory.value_dim=10 m.mixer.key_slots=7"},
   {"gsa", "slots, convolutions, and attention of one norm", "mw",
-   "layers=0 m.type=parallel m.mixer.slots=5 m.attention.window=5 m.mixer.conv_on=all "
+   "layers=0 m.type=parallel m.mixer.key_slots=5 m.attention.window=5 m.mixer.conv_on=all "
    "m.mixer.conv_size=4 m.attention.persistent=2 m.mixer.out_gate=silu m.attention.out_gate=1"},
   {"gsa", "slots as a gate of attention", "mwm",
-   "layers=0 m.type=mag m.mixer.slots=6 m.attention.window=5 m.attention.head_dim=8 "
+   "layers=0 m.type=mag m.mixer.key_slots=6 m.attention.window=5 m.attention.head_dim=8 "
    "m.memory.key_dim=5 m.memory.value_dim=8 m.mixer.norm_heads=0 m.mixer.out_act=none "
    "m.mixer.out_gate=silu"}};
 
@@ -1471,7 +1471,7 @@ static void test_views(void **state) {
     const int keys = mix->from_values ? 0 : all_keys;
     const int taps = mix->conv_size > 0 ? mix->conv_size : 4;
     const int conv_on = mix->conv_on != MIRAS_CONV_ON_NONE;
-    const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT && mix->slots == 0
+    const int own_keys = mix->qk_map == MIRAS_QK_MAP_COMPLEMENT && mix->key_slots == 0
                            ? 0 : keys * md.inner_steps;
     const int experts = d->layer[0].mlp.experts + d->layer[0].mlp.shared_experts;
     const int mlps = experts > 0 ? experts : 1;
@@ -1524,7 +1524,7 @@ static void test_views(void **state) {
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
       if (mix->qk_map == MIRAS_QK_MAP_FEEDBACK) NEXT(NAME("feedback.gain"), 1, H, 1, 1, 0);
-      next_of_memory(views, count, &at, of.name, l, &md, mix->slots);
+      next_of_memory(views, count, &at, of.name, l, &md, mix->key_slots);
       if (mix->d_skip) NEXT(NAME("skip.gain"), 1, mix->d_skip > 1 ? values : H, 1, 1, 0);
       if (mix->out_norm != MIRAS_NORM_NONE) NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (mix->out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
@@ -3231,7 +3231,7 @@ static void test_layer_refusals(void) {
   d.layer[0].mixer.qk_map = MIRAS_QK_MAP_COUNT;
   refused(&d, "qk_map");
   d = describe(MIRAS_PRESET_HGRN2_MEMORY, 1);
-  d.layer[0].mixer.slots = 4;
+  d.layer[0].mixer.key_slots = 4;
   d.layer[0].memory.learning_rate_gate = MIRAS_GATE_HEAD; /* and keys of slots have no such gate */
   refused(&d, "slots");
   d.layer[0].memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
@@ -3241,13 +3241,13 @@ static void test_layer_refusals(void) {
   d.layer[0].memory.normalize = 1, d.layer[0].memory.feature_map = MIRAS_FN_RELU;
   refused(&d, "slots");
   d = describe(MIRAS_PRESET_HGRN2_MEMORY, 1);
-  d.layer[0].mixer.slots = 4097;
+  d.layer[0].mixer.key_slots = 4097;
   refused(&d, "slots");
-  d.layer[0].mixer.slots = 4;
+  d.layer[0].mixer.key_slots = 4;
   d.layer[0].memory.value_decay_gate = MIRAS_GATE_CHANNEL;
   refused(&d, "slots");
   d = describe(MIRAS_PRESET_GLA_MEMORY, 1);
-  d.layer[0].mixer.slots = 4; /* and keys are no complement */
+  d.layer[0].mixer.key_slots = 4; /* and keys are no complement */
   refused(&d, "slots");
   d = describe(MIRAS_PRESET_RWKV7_MEMORY, 1);
   d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L2; /* and the memory wants to be told what to erase */
