@@ -1076,7 +1076,7 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"bamba-yarn", "mamba_d_head", "\"auto\""},
   {"granitemoehybrid", "position_embedding_type", "null"},
   {"granitemoehybrid", "rope_theta", ""},                      /* nothing turns */
-  {"granitemoehybrid granitemoehybrid-dense", "rope_scaling", "{}"},
+  {"granitemoehybrid granitemoehybrid-dense llama-tied", "rope_scaling", "{}"},
   {"granitemoehybrid-dense", "num_experts_per_tok", ""},
   {"granitemoehybrid-dense", "intermediate_size", ""},
   {"", "rope_type", "\"default\""},                            /* as without */
@@ -1091,7 +1091,8 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"bamba-yarn llama-yarn", "beta_fast", ""},                  /* pairs are rounded */
   {"bamba-yarn llama-yarn", "beta_slow", ""},
   {"bamba-yarn llama-yarn", "original_max_position_embeddings", ""},
-  {"llama-tied recurrent_gemma recurrent_gemma-biased", "head_dim", "8"},   /* as without */
+  {"llama-tied recurrent_gemma recurrent_gemma-biased falcon_h1-normed falcon_h1-biased "
+   "granitemoehybrid-dense", "head_dim", "8"},                 /* as without */
   {"recurrent_gemma", "rope_parameters", ""},                  /* likewise */
   {"lfm2 lfm2-biased", "intermediate_size", ""},               /* block_ff_dim decides */
   {"lfm2", "block_ff_dim", "64"},                              /* and is rounded up */
