@@ -602,10 +602,8 @@ HELP void plain_ahead(miras_memory_desc *d) {
   if (d->inner_steps > 1) d->inner_steps = 0;
 }
 
-/* And with a decay of each entry. */
+/* What does not go with a decay of each entry. */
 HELP void plain_scan(miras_memory_desc *d) {
-  if (d->order == MIRAS_ORDER_READ_FIRST) plain_ahead(d);
-  if (d->decay_gate != MIRAS_GATE_ENTRY) return;
   d->value_decay_gate = MIRAS_GATE_CONSTANT;
   d->normalize = d->separate_erase = 0;
   d->order = MIRAS_ORDER_ERROR_FIRST;
@@ -615,8 +613,7 @@ HELP void plain_scan(miras_memory_desc *d) {
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_memory_desc tidy(miras_memory_desc d) {
-  const int newton = ref_squares(&d),
-            matrix = d.architecture == MIRAS_ARCH_MATRIX;
+  const int newton = ref_squares(&d), matrix = d.architecture == MIRAS_ARCH_MATRIX;
   const int pairs = d.architecture == MIRAS_ARCH_KV_CACHE;
   const int elastic =
     d.retention == MIRAS_RETENTION_ELASTIC || d.retention == MIRAS_RETENTION_ELASTIC_FTRL;
@@ -629,7 +626,8 @@ HELP miras_memory_desc tidy(miras_memory_desc d) {
   if (!matrix || d.bias != MIRAS_BIAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ORDER_ERROR_FIRST;
   if (d.retention != MIRAS_RETENTION_L2) d.value_decay_gate = MIRAS_GATE_CONSTANT;
-  plain_scan(&d);
+  if (d.order == MIRAS_ORDER_READ_FIRST) plain_ahead(&d);
+  if (d.decay_gate == MIRAS_GATE_ENTRY) plain_scan(&d);
   if (d.algorithm != MIRAS_ALGORITHM_IMPLICIT && d.algorithm != MIRAS_ALGORITHM_RECURSIVE)
     d.diagonal = 0;
   if (d.algorithm != MIRAS_ALGORITHM_NORMALIZED) d.step_epsilon = 0.0f;

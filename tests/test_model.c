@@ -3233,22 +3233,22 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_PRESET_HGRN2_MEMORY, 1);
   d.layer[0].mixer.key_slots = 4;
   d.layer[0].memory.learning_rate_gate = MIRAS_GATE_HEAD; /* and keys of slots have no such gate */
-  refused(&d, "slots");
+  refused(&d, "key_slots");
   d.layer[0].memory.learning_rate_gate = MIRAS_GATE_CONSTANT;
   d.layer[0].memory.bias = MIRAS_BIAS_L2;
-  refused(&d, "slots");
+  refused(&d, "key_slots");
   d.layer[0].memory.bias = MIRAS_BIAS_DOT;
   d.layer[0].memory.normalize = 1, d.layer[0].memory.feature_map = MIRAS_FN_RELU;
-  refused(&d, "slots");
+  refused(&d, "key_slots");
   d = describe(MIRAS_PRESET_HGRN2_MEMORY, 1);
   d.layer[0].mixer.key_slots = 4097;
-  refused(&d, "slots");
+  refused(&d, "key_slots");
   d.layer[0].mixer.key_slots = 4;
   d.layer[0].memory.value_decay_gate = MIRAS_GATE_CHANNEL;
-  refused(&d, "slots");
+  refused(&d, "key_slots");
   d = describe(MIRAS_PRESET_GLA_MEMORY, 1);
   d.layer[0].mixer.key_slots = 4; /* and keys are no complement */
-  refused(&d, "slots");
+  refused(&d, "key_slots");
   d = describe(MIRAS_PRESET_RWKV7_MEMORY, 1);
   d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L2; /* and the memory wants to be told what to erase */
   refused(&d, "qk_map");

@@ -277,8 +277,8 @@ static int walk_open(walker *w, int keeps) {
   return !keeps || w->ledger;
 }
 
-/* What a write is made of: the step, the field where it begins, how many steps are ahead of it, 3
- * at most, these, the latest lowest, and whose it is. */
+/* A note has what a write is made of: the step, the field where it begins, how many steps are ahead
+ * of it, 3 at most, these, the latest lowest, and whose it is. */
 static uint64_t note_of(const walker *w, int move) {
   const int n = w->count < WALK_LONGEST ? w->count : WALK_LONGEST;
   unsigned note = (unsigned)w->friend << 6;
@@ -301,7 +301,7 @@ static int note_is_whole(uint64_t note) {
   return 1;
 }
 
-/* It is learned, and written down. */
+/* The memory learns the write that a note describes, and the ledger keeps it. */
 static void walk_note(walker *w, uint64_t note) {
   static float key[WALK_PLACES];
   unsigned char steps[WALK_LONGEST];
@@ -455,7 +455,7 @@ PAGE int game_judge(int memory_of, int steps_of) {
   return (200 * right / (s->count - from) + 1) / 2;
 }
 
-/* Which of your memory's writes are a friend's, into gone; how many. */
+/* gone says which of your memory's writes are a friend's. Returns how many are. */
 static int friends(unsigned char gone[NOTES]) {
   miras_ledger_entry e;
   int i, count = 0;
