@@ -1200,14 +1200,16 @@ static miras_result ad__drop(hf__reader *c, hf__reader *base) {
   return own != MIRAS_OK ? own : result;
 }
 static int ad__readers(hf__reader **c, hf__reader **base, char *why, size_t why_size) {
-  *c = hf__reader_new(NULL, why, why_size), *base = hf__reader_new(NULL, why, why_size);
-  if (*c && *base) {
+  const miras_allocator from = hf__allocator(NULL);
+  *c = hf__reader_new(NULL, why, why_size);
+  *base = *c ? hf__reader_new(NULL, why, why_size) : NULL;   /* its sentence stays               */
+  if (*base) {
     memset(*c, 0, sizeof **c), memset(*base, 0, sizeof **base);
-    (*c)->from = (*base)->from = hf__allocator(NULL);
+    (*c)->from = (*base)->from = from;
     (*c)->open = (*base)->open = -1;
     return 1;
   }
-  free(*c), free(*base);
+  if (*c) from.free(*c, sizeof **c, from.user);
   return 0;
 }
 

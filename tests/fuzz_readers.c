@@ -684,6 +684,9 @@ static void fuzz_input(int kind, int flags, const void *file, size_t n, const ch
   fuzz_seeds++;
   if (!fuzz_corpus) {
     LLVMFuzzerTestOneInput(fuzz_seed, n);
+    if (!(flags & FUZZ_TIGHT))   /* and with each of the first allocations failing               */
+      for (; fuzz_seed[2] < (kind == 'A' ? 120 : 24); LLVMFuzzerTestOneInput(fuzz_seed, n))
+        fuzz_seed[2]++;
     return;
   }
   snprintf(path, sizeof path, "%.4000s-%s/seed-%03d", fuzz_corpus,
