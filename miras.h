@@ -1370,7 +1370,21 @@ typedef enum miras_rounding {
   MIRAS_ROUNDING_COUNT
 } miras_rounding;
 
-/* What many running texts are worked on in. Nothing here changes a bit of them but `states`. */
+/* What rows are multiplied by matrices in MIRAS_WEIGHTS_Q8 and MIRAS_WEIGHTS_Q4 as. */
+typedef enum miras_products {
+  MIRAS_PRODUCTS_FLOAT,    /* floats: the answers of the same numbers as floats, to rounding     */
+  MIRAS_PRODUCTS_INT8,     /* whole numbers of 8 bits: 32 neighbours share a scale, the largest
+                              of them / 127, and bytes are multiplied by bytes. Layers' matrices
+                              and the head, of 17 rows and 33 columns at least, not experts whose
+                              rows are no multiple of 32. Answers are off by some hundredths of
+                              their deviation, and the same for any split, batch and instruction
+                              set as far as those of floats are. A fifth to two fifths faster with
+                              AVX2 and AVX-512, slower elsewhere (bench/results/llama.md)        */
+  MIRAS_PRODUCTS_COUNT
+} miras_products;
+
+/* What many running texts are worked on in. Nothing here changes a bit of them but `states` and
+ * `products`. */
 typedef struct miras_server_desc {
   int batch_tokens;        /* tokens that are worked on together, 1..65536; 0 -> 64              */
   uint64_t limit;          /* most bytes that the server may take; 0: no limit                   */
@@ -1379,6 +1393,7 @@ typedef struct miras_server_desc {
                               so: the same bytes, numbers rounded. How a text is cut into calls
                               then shows in its bits, and nothing else does; 0: floats           */
   miras_rounding rounding; /* of states that are not floats                                      */
+  miras_products products; /* of a model whose weights are q8 or q4; 0: of floats                */
 } miras_server_desc;
 
 /* What a session, one running text, works in. */
@@ -5020,9 +5035,19 @@ MIRAS__INLINE miras__matrix miras__panels(const float *p, size_t deep) {
  * sum. */
 enum { MIRAS__BRICK = 32, MIRAS__ACROSS = 64 };
 
+/* Rows in whole numbers (room @29): so many of them, and so many numbers of each, of up to 3 rows
+ * DEEPER, are made at a time; floats of what lies in miras__packed.wide. */
+enum {
+  MIRAS__Z_ROWS = 32, MIRAS__Z_DEEP = 256, MIRAS__Z_DEEPER = 2048,
+  MIRAS__Z_TILE = MIRAS__Z_DEEP * MIRAS__ACROSS / 4,
+  MIRAS__Z_SCALES = MIRAS__Z_DEEP / 32 * 2 * MIRAS__ACROSS,
+  MIRAS__Z_BLOCKS = MIRAS__Z_ROWS * MIRAS__Z_DEEP / 32
+};
+
 typedef struct miras__packed {
   const unsigned char *p;  /* the first panel                                                    */
   int form;                /* miras_weights                                                      */
+  int whole;               /* a product's A goes into whole numbers of 8 bits                    */
   size_t across;
   size_t rows, row;        /* of the matrix; of a product's B the first                          */
   float *wide;             /* [MIRAS__WIDEN] of a product (room @32)                             */
@@ -5032,7 +5057,7 @@ typedef struct miras__packed {
 MIRAS__INLINE miras__packed miras__packed_of(const unsigned char *p, int form, size_t rows,
                                              size_t cols) {
   miras__packed x;
-  x.p = p, x.form = form, x.rows = rows, x.row = 0, x.wide = NULL;
+  x.p = p, x.form = form, x.whole = 0, x.rows = rows, x.row = 0, x.wide = NULL;
   x.across = cols > 32 ? MIRAS__ACROSS : cols > 16 || form == MIRAS_WEIGHTS_Q4 ? 32 : 16;
   return x;
 }
@@ -5752,12 +5777,18 @@ typedef struct miras__kernels miras__kernels;
     uint32_t limit, float scale, size_t n))                                                       \
   X(LAYER_BACK, void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
 
+/* Those that only a host has. */
+#define MIRAS__HOST_KERNELS(X)                                                                    \
+  X(LAYER, void, whole_times, (int mode, float *C, size_t ldc, miras__matrix A,                   \
+    const miras__packed *B, size_t M, size_t N, size_t K))
+
 #ifndef MIRAS__DEVICE
 struct miras__kernels {
   const char *name;
   size_t panel;                    /* columns of a panel of B: 16 or MIRAS__PANEL               */
 #define MIRAS_X(part, result, name, arguments) result (*name) arguments;
   MIRAS__KERNELS(MIRAS_X)
+  MIRAS__HOST_KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
 #endif
@@ -5996,6 +6027,18 @@ struct miras__kernels {
 #define miras__widen_panels MIRAS__IN_SET(miras__widen_panels)
 #define miras__widen_narrow MIRAS__IN_SET(miras__widen_narrow)
 #define miras__widen_times MIRAS__IN_SET(miras__widen_times)
+#define miras__z MIRAS__IN_SET(miras__z)
+#define miras__z_of MIRAS__IN_SET(miras__z_of)
+#define miras__z_make MIRAS__IN_SET(miras__z_make)
+#define miras__z_dot MIRAS__IN_SET(miras__z_dot)
+#define miras__z_add MIRAS__IN_SET(miras__z_add)
+#define miras__z_word MIRAS__IN_SET(miras__z_word)
+#define miras__z_panel MIRAS__IN_SET(miras__z_panel)
+#define miras__z_tile MIRAS__IN_SET(miras__z_tile)
+#define miras__z_rows MIRAS__IN_SET(miras__z_rows)
+#define miras__z_times_of MIRAS__IN_SET(miras__z_times_of)
+#define miras__z_times MIRAS__IN_SET(miras__z_times)
+#define miras__whole_times MIRAS__IN_SET(miras__whole_times)
 #define miras__narrow_ends MIRAS__SHARED(miras__narrow_ends)
 #define miras__narrow_steps MIRAS__SHARED(miras__narrow_steps)
 #define miras__rotary MIRAS__SHARED(miras__rotary)
@@ -6023,6 +6066,11 @@ struct miras__kernels {
 #define miras__fraction MIRAS__IN_SET(miras__fraction)
 #define miras__turned4 MIRAS__IN_SET(miras__turned4)
 #define miras__transpose4 MIRAS__IN_SET(miras__transpose4)
+#define miras__bytes_store MIRAS__IN_SET(miras__bytes_store)
+#define miras__bytes_times MIRAS__IN_SET(miras__bytes_times)
+#define miras__bytes_turn MIRAS__IN_SET(miras__bytes_turn)
+#define miras__bytes_lanes MIRAS__IN_SET(miras__bytes_lanes)
+#define miras__bytes_order MIRAS__IN_SET(miras__bytes_order)
 #define miras__hsum MIRAS__IN_SET(miras__hsum)
 #define miras__hmax MIRAS__IN_SET(miras__hmax)
 #define miras__first MIRAS__IN_SET(miras__first)
@@ -6696,6 +6744,99 @@ static inline float miras__hmax(const miras__vf *v) {
 #define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
 #define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
+
+/* ---- bytes (room @29) ---- */
+
+#if !defined(__OPTIMIZE_SIZE__) && !defined(MIRAS_TEST_SIMDE)
+#define K_BYTES 1
+
+/* Whole numbers -127..127 as bytes. */
+static inline void miras__bytes_store(signed char *p, miras__vf whole) {
+#if MIRAS__ISA == MIRAS__ISA_AVX512
+  _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(whole)));
+#else
+  const __m256i v = _mm256_cvtps_epi32(whole);
+  const __m128i w = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(w, w));
+#endif
+}
+
+/* Products of signed bytes, -127..127 in b, as sums of two in 16 bits: the instruction wants one
+ * factor without a sign. */
+static inline V_INTS miras__bytes_times(V_INTS a, V_INTS b) {
+#if MIRAS__ISA == MIRAS__ISA_AVX512
+  b = _mm512_mask_sub_epi8(b, _mm512_movepi8_mask(a), _mm512_setzero_si512(), b);
+#else
+  b = _mm256_sign_epi8(b, a);
+#endif
+  return V_X86(maddubs_epi16)(V_X86(abs_epi8)(a), b);
+}
+
+/* Bytes of 4 vectors side by side in lanes of 4, 16 columns in each piece of 16 bytes: 0 to 3, 4 to
+ * 7, .. */
+static inline void miras__bytes_turn(__m256i *u) {
+  const __m256i a = _mm256_unpacklo_epi8(u[0], u[1]), b = _mm256_unpacklo_epi8(u[2], u[3]);
+  const __m256i c = _mm256_unpackhi_epi8(u[0], u[1]), d = _mm256_unpackhi_epi8(u[2], u[3]);
+  u[0] = _mm256_unpacklo_epi16(a, b), u[1] = _mm256_unpackhi_epi16(a, b);
+  u[2] = _mm256_unpacklo_epi16(c, d), u[3] = _mm256_unpackhi_epi16(c, d);
+}
+
+/* So 64 columns of 4 rows from p on: rows of 64 bytes, or of 32 whose halves are columns j and
+ * j + 32. */
+static inline void miras__bytes_lanes(int halves, V_INTS *u, const unsigned char *p) {
+  const __m256i *at = (const __m256i *)(const void *)p;
+  int r;
+  if (halves) {
+    const __m256i low = _mm256_set1_epi8(15);
+    __m256i both[4];
+    V_UNROLL for (r = 0; r < 4; r++) both[r] = _mm256_loadu_si256(at + r);
+    miras__bytes_turn(both);
+    V_UNROLL for (r = 0; r < 4; r++) {
+      const __m256i up = _mm256_and_si256(_mm256_srli_epi16(both[r], 4), low);
+      both[r] = _mm256_and_si256(both[r], low);
+#if MIRAS__ISA == MIRAS__ISA_AVX512
+      u[r] = _mm512_inserti64x4(_mm512_castsi256_si512(both[r]), up, 1);
+#else
+      u[r] = both[r], u[r + 4] = up;
+#endif
+    }
+    return;
+  }
+#if MIRAS__ISA == MIRAS__ISA_AVX512
+  V_UNROLL for (r = 0; r < 4; r++) u[r] = _mm512_loadu_si512(at + 2 * r);
+  {
+    const __m512i a = _mm512_unpacklo_epi8(u[0], u[1]), b = _mm512_unpacklo_epi8(u[2], u[3]);
+    const __m512i c = _mm512_unpackhi_epi8(u[0], u[1]), d = _mm512_unpackhi_epi8(u[2], u[3]);
+    u[0] = _mm512_unpacklo_epi16(a, b), u[1] = _mm512_unpackhi_epi16(a, b);
+    u[2] = _mm512_unpacklo_epi16(c, d), u[3] = _mm512_unpackhi_epi16(c, d);
+  }
+#else
+  V_UNROLL for (r = 0; r < 8; r++) u[r] = _mm256_loadu_si256(at + 2 * (r % 4) + r / 4);
+  miras__bytes_turn(u);
+  miras__bytes_turn(u + 4);
+#endif
+}
+
+/* Lanes that bytes_lanes has made, or sums in them, in the order of columns. */
+static inline void miras__bytes_order(V_INTS *u) {
+#if MIRAS__ISA == MIRAS__ISA_AVX512
+  const __m512i a = _mm512_shuffle_i32x4(u[0], u[1], 0x44);
+  const __m512i b = _mm512_shuffle_i32x4(u[2], u[3], 0x44);
+  const __m512i c = _mm512_shuffle_i32x4(u[0], u[1], 0xee);
+  const __m512i d = _mm512_shuffle_i32x4(u[2], u[3], 0xee);
+  u[0] = _mm512_shuffle_i32x4(a, b, 0x88), u[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
+  u[2] = _mm512_shuffle_i32x4(c, d, 0x88), u[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
+#else
+  int r;
+  V_UNROLL for (r = 0; r < 8; r += 4) {
+    const __m256i a = u[r], b = u[r + 1], c = u[r + 2], d = u[r + 3];
+    u[r] = _mm256_permute2x128_si256(a, b, 0x20), u[r + 1] = _mm256_permute2x128_si256(c, d, 0x20);
+    u[r + 2] = _mm256_permute2x128_si256(a, b, 0x31);
+    u[r + 3] = _mm256_permute2x128_si256(c, d, 0x31);
+  }
+#endif
+}
+#endif
 #endif
 
 /* Where clang's header of intrinsics came before this file, its products obey the command and not
@@ -6704,6 +6845,10 @@ static inline float miras__hmax(const miras__vf *v) {
                            MIRAS__ISA == MIRAS__ISA_NEON)
   #undef V_MUL
   #define V_MUL(a, b) ((a) * (b))
+#endif
+
+#ifndef K_BYTES
+  #define K_BYTES 0
 #endif
 
 #ifdef MIRAS_STRICT   /* two roundings on every set                                               */
@@ -11075,7 +11220,6 @@ MIRAS__ALWAYS void miras__widen_panels(int form, int mode, float *C, size_t ldc,
 }
 #undef K_WIDE
 #undef K_PARTS
-#undef K_AHEAD
 #endif
 
 /* The same of panels of any width, eight rows at a time. */
@@ -11113,6 +11257,255 @@ static void miras__widen_times(int mode, float *C, size_t ldc, miras__matrix A,
   miras__widen_narrow(mode, C, ldc, A, B, M, N, K);
 #endif
 }
+
+#if MIRAS__ISA != MIRAS__ISA_WARP
+/* ---- products of whole numbers ----
+ *
+ * Of 32 numbers x of a row, those that meet a brick, s is the largest size / 127, and z are x / s
+ * as whole numbers. Of a matrix's numbers u a + b, u whole and b of q4 alone, a brick adds to a
+ * column
+ *
+ *   y += (sum u z) (s a) + b (s sum z)
+ *
+ * Sums of u z are below 2^24 and exact, as whole numbers and as floats. Where x is not finite, s is
+ * NaN. */
+#if K_BYTES
+typedef signed char miras__z;
+#define K_Z_STORE(z, whole) miras__bytes_store(z, whole)
+#else
+typedef float miras__z;
+#define K_Z_STORE(z, whole) V_STORE(z, whole)
+#endif
+
+typedef struct miras__z_of {
+  float *tile, *scale;             /* a panel's u, and its a and b                                */
+  miras__z *z;                     /* [rows, deep]                                                */
+  float *s, *sum;                  /* [rows, deep / 32]; sum z                                    */
+  size_t deep;
+} miras__z_of;
+
+/* s and z of a row's n numbers, and zeros behind them. */
+static void miras__z_make(const miras__z_of *q, size_t row, const float *x, size_t n) {
+  miras__z *z = q->z + row * q->deep;
+  float *s = q->s + row * q->deep / 32, *sum = q->sum + row * q->deep / 32;
+  size_t k, r;
+  for (k = 0; k < n; k += 32, z += 32) {
+    vf v[2 * V_R], most[V_R], all[V_R], none[V_R];
+    float size, by;
+    for (r = 0; r < V_R; r++) all[r] = none[r] = V_ZERO();
+    for (r = 0; r < 2 * V_R; r++) {
+      const size_t i = k + r * V_W;
+      v[r] = i < n ? V_LOAD_N(x + i, n - i) : V_ZERO();
+      none[0] = V_FMA(v[r], V_ZERO(), none[0]);
+    }
+    for (r = 0; r < V_R; r++) most[r] = V_MAX(V_ABS(v[r]), V_ABS(v[r + V_R]));
+    size = miras__hmax(most);
+    by = size >= 1e-30f ? 127 / size : 0;
+    for (r = 0; r < 2 * V_R; r++) {
+      const vf whole = V_ROUND(V_MUL(v[r], V_SET1(by)));
+      all[r % V_R] = V_ADD(all[r % V_R], whole);
+      K_Z_STORE(z + r * V_W, whole);
+    }
+    *sum++ = miras__hsum(all);
+    *s++ = (by > 0 ? size / 127 : 0) + miras__hsum(none);
+  }
+}
+
+#if K_BYTES
+#define K_WIDE (MIRAS__ACROSS / V_W)
+#define K_Z_LOAD(p) V_BITS(V_LOAD((const float *)(const void *)(p)))
+#define K_Z_PAIRS(a) V_X86(madd_epi16)(a, V_X86(set1_epi16)(1))
+#define K_Z_NONE() V_X86(set1_epi32)(0)
+
+/* sum += u z of 4 rows of a brick, side by side in lanes: in pairs of 16 bits, where those of q4
+ * stay until the brick ends, 16 (15 127) < 2^15. (An instruction of VNNI, which adds all four,
+ * would gain a fifth of q8's prompts and nothing of q4's.) */
+MIRAS__ALWAYS V_INTS miras__z_dot(int form, V_INTS sum, V_INTS u, V_INTS z) {
+  if (form == MIRAS_WEIGHTS_Q4) return V_X86(add_epi16)(sum, V_X86(maddubs_epi16)(u, z));
+  return V_X86(add_epi32)(sum, K_Z_PAIRS(miras__bytes_times(u, z)));
+}
+
+/* y += what a brick adds, of its sums over a vector of columns. */
+MIRAS__ALWAYS vf miras__z_add(int form, vf y, V_INTS sum, const vf *by, float s, float z) {
+  if (form == MIRAS_WEIGHTS_Q4) sum = K_Z_PAIRS(sum);
+  y = V_FMA(V_X86(cvtepi32_ps)(sum), V_MUL(V_SET1(s), by[0]), y);
+  return form == MIRAS_WEIGHTS_Q4 ? V_FMA(by[1], V_SET1(s * z), y) : y;
+}
+
+/* 4 rows' z in each lane. */
+MIRAS__ALWAYS V_INTS miras__z_word(const miras__z *z) {
+  int word;
+  memcpy(&word, z, 4);
+  return V_X86(set1_epi32)(word);
+}
+
+/* C += a row times a panel, from the bricks. */
+MIRAS__ALWAYS void miras__z_panel(int form, float *C, size_t cols, const miras__z_of *q,
+                                  size_t row, const unsigned char *x, size_t n) {
+  const size_t head = miras__brick_head(form, MIRAS__ACROSS);
+  const size_t each = miras__brick_row(form, MIRAS__ACROSS);
+  const miras__z *z = q->z + row * q->deep;
+  const float *s = q->s + row * q->deep / 32, *all = q->sum + row * q->deep / 32;
+  vf y[K_WIDE];
+  size_t k, i, r;
+  V_UNROLL for (r = 0; r < K_WIDE; r++)
+    y[r] = r * V_W < cols ? V_LOAD_N(C + r * V_W, cols - r * V_W) : V_ZERO();
+  for (k = 0; k < n; k += 32, x += head + 32 * each, s++, all++) {
+    V_INTS u[K_WIDE], sum[K_WIDE];
+    miras__widen_ahead(x, head);
+    V_UNROLL for (r = 0; r < K_WIDE; r++) sum[r] = K_Z_NONE();
+    for (i = 0; i < 32; i += 4) {
+      const V_INTS word = miras__z_word(z + k + i);
+      miras__widen_ahead(x + head + i * each, 4 * each);
+      miras__bytes_lanes(form == MIRAS_WEIGHTS_Q4, u, x + head + i * each);
+      V_UNROLL for (r = 0; r < K_WIDE; r++) sum[r] = miras__z_dot(form, sum[r], u[r], word);
+    }
+    miras__bytes_order(sum);
+    V_UNROLL for (r = 0; r < K_WIDE; r++) {
+      const size_t j = 2 * r * V_W;
+      vf by[2];
+      by[0] = V_F16(x + j);
+      by[1] = form == MIRAS_WEIGHTS_Q4 ? V_F16(x + 2 * MIRAS__ACROSS + j) : by[0];
+      y[r] = miras__z_add(form, y[r], sum[r], by, *s, *all);
+    }
+  }
+  V_UNROLL for (r = 0; r < K_WIDE; r++)
+    if (r * V_W < cols) V_STORE_N(C + r * V_W, y[r], cols - r * V_W);
+}
+
+/* A panel's bricks as a tile: u in the order of columns, a and b as floats. */
+MIRAS__ALWAYS void miras__z_tile(int form, const miras__z_of *q, const unsigned char *x,
+                                 size_t n) {
+  const size_t head = miras__brick_head(form, MIRAS__ACROSS);
+  const size_t each = miras__brick_row(form, MIRAS__ACROSS);
+  float *to = q->tile, *scale = q->scale;
+  size_t k, i, r;
+  for (k = 0; k < n; k += 32, x += head + 32 * each, scale += 2 * MIRAS__ACROSS) {
+    for (r = 0; r < head / 2; r += V_W) V_STORE(scale + r, V_F16(x + 2 * r));
+    for (i = 0; i < 32; i += 4) {
+      V_INTS u[K_WIDE];
+      miras__bytes_lanes(form == MIRAS_WEIGHTS_Q4, u, x + head + i * each);
+      miras__bytes_order(u);
+      V_UNROLL for (r = 0; r < K_WIDE; r++, to += V_W) V_STORE(to, V_FLOATS(u[r]));
+    }
+  }
+}
+
+/* C += rows from `row` on times four vectors of a tile's columns. */
+#define K_Z_ROWS (V_W == 16 ? 4 : 2)
+MIRAS__ALWAYS void miras__z_rows(int form, size_t rows, float *C, size_t ldc, size_t cols,
+                                 const miras__z_of *q, size_t row, size_t col, size_t n) {
+  const float *u = q->tile + col, *scale = q->scale + col;
+  vf y[4 * K_Z_ROWS];
+  size_t k, i, r, v;
+  V_UNROLL for (r = 0; r < rows; r++)
+    V_UNROLL for (v = 0; v < 4; v++)
+      y[4 * r + v] = v * V_W < cols ? V_LOAD_N(C + r * ldc + v * V_W, cols - v * V_W) : V_ZERO();
+  for (k = 0; k < n; k += 32, scale += 2 * MIRAS__ACROSS) {
+    V_INTS sum[4 * K_Z_ROWS];
+    V_UNROLL for (r = 0; r < 4 * rows; r++) sum[r] = K_Z_NONE();
+    for (i = 0; i < 32; i += 4, u += MIRAS__ACROSS)
+      V_UNROLL for (r = 0; r < rows; r++) {
+        const V_INTS word = miras__z_word(q->z + (row + r) * q->deep + k + i);
+        V_UNROLL for (v = 0; v < 4; v++)
+          sum[4 * r + v] = miras__z_dot(form, sum[4 * r + v], K_Z_LOAD(u + v * V_W), word);
+      }
+    V_UNROLL for (v = 0; v < 4; v++) {
+      vf by[2];
+      by[0] = V_LOAD(scale + v * V_W);
+      by[1] = form == MIRAS_WEIGHTS_Q4 ? V_LOAD(scale + MIRAS__ACROSS + v * V_W) : by[0];
+      V_UNROLL for (r = 0; r < rows; r++) {
+        const size_t at = ((row + r) * q->deep + k) / 32;
+        y[4 * r + v] = miras__z_add(form, y[4 * r + v], sum[4 * r + v], by, q->s[at], q->sum[at]);
+      }
+    }
+  }
+  V_UNROLL for (r = 0; r < rows; r++)
+    V_UNROLL for (v = 0; v < 4; v++)
+      if (v * V_W < cols) V_STORE_N(C + r * ldc + v * V_W, y[4 * r + v], cols - v * V_W);
+}
+
+/* C [M, cols] += M rows times a panel, from x on, whose first n rows they meet. */
+MIRAS__ALWAYS void miras__z_times_of(int form, float *C, size_t ldc, size_t M, size_t cols,
+                                     const miras__z_of *q, const unsigned char *x, size_t n) {
+  size_t i, c;
+  if (M <= 3) {
+    for (i = 0; i < M; i++) miras__z_panel(form, C + i * ldc, cols, q, i, x, n);
+    return;
+  }
+  miras__z_tile(form, q, x, n);
+  for (c = 0; c < cols; c += 4 * V_W) {
+    for (i = 0; i + K_Z_ROWS <= M; i += K_Z_ROWS)
+      miras__z_rows(form, K_Z_ROWS, C + i * ldc + c, ldc, cols - c, q, i, c, n);
+    for (; i < M; i++) miras__z_rows(form, 1, C + i * ldc + c, ldc, cols - c, q, i, c, n);
+  }
+}
+static void miras__z_times(int form, float *C, size_t ldc, size_t M, size_t cols,
+                           const miras__z_of *q, const unsigned char *x, size_t n) {
+  if (form == MIRAS_WEIGHTS_Q4)
+    miras__z_times_of(MIRAS_WEIGHTS_Q4, C, ldc, M, cols, q, x, n);
+  else miras__z_times_of(MIRAS_WEIGHTS_Q8, C, ldc, M, cols, q, x, n);
+}
+#undef K_WIDE
+#undef K_Z_ROWS
+#undef K_Z_LOAD
+#undef K_Z_PAIRS
+#undef K_Z_NONE
+#else
+
+/* The same with z and u as floats. */
+static void miras__z_times(int form, float *C, size_t ldc, size_t M, size_t cols,
+                           const miras__z_of *q, const unsigned char *x, size_t n) {
+  const size_t head = miras__brick_head(form, MIRAS__ACROSS);
+  const size_t each = miras__brick_row(form, MIRAS__ACROSS);
+  size_t k, i, j, r;
+  for (k = 0; k < n; k += 32, x += head + 32 * each) {
+    for (r = 0; r < 32; r++)
+      for (j = 0; j < MIRAS__ACROSS; j += V_W) {
+        const unsigned char *u = x + head + r * each + (form == MIRAS_WEIGHTS_Q4 ? j % 32 : j);
+        V_STORE(q->tile + r * MIRAS__ACROSS + j, form == MIRAS_WEIGHTS_Q8 ? V_INT8(u) : j < 32
+                ? V_INT4(u, 0) : V_MUL(V_INT4(u, 1), V_SET1(0.0625f)));
+      }
+    for (i = 0; i < M; i++) {
+      const float s = q->s[(i * q->deep + k) / 32], all = q->sum[(i * q->deep + k) / 32];
+      float *y = C + i * ldc, sum[MIRAS__ACROSS] = {0};
+      for (r = 0; r < 32; r++)
+        miras__axpy(sum, q->z[i * q->deep + k + r], q->tile + r * MIRAS__ACROSS, MIRAS__ACROSS);
+      for (j = 0; j < cols; j += V_W) {
+        vf to = V_LOAD_N(y + j, cols - j);
+        to = V_FMA(V_LOAD(sum + j), V_MUL(V_SET1(s), V_F16(x + 2 * j)), to);
+        if (form == MIRAS_WEIGHTS_Q4)
+          to = V_FMA(V_F16(x + 2 * (MIRAS__ACROSS + j)), V_SET1(s * all), to);
+        V_STORE_N(y + j, to, cols - j);
+      }
+    }
+  }
+}
+#endif
+#undef K_Z_STORE
+
+/* C [M, N], set or added to, = A [M, K] B of q8 or q4, in panels of 64 columns and from a row on
+ * that begins a brick, with A in whole numbers: a row's bits depend on nothing else. */
+static void miras__whole_times(int mode, float *C, size_t ldc, miras__matrix A,
+                               const miras__packed *B, size_t M, size_t N, size_t K) {
+  miras__z_of q;
+  size_t i, j, k, r, rows, n;
+  q.tile = B->wide, q.scale = q.tile + MIRAS__Z_TILE, q.s = q.scale + MIRAS__Z_SCALES;
+  q.sum = q.s + MIRAS__Z_BLOCKS, q.z = (miras__z *)(void *)(q.sum + MIRAS__Z_BLOCKS);
+  for (i = 0; i < M; i += rows) {
+    rows = miras__least(M - i, MIRAS__Z_ROWS);
+    q.deep = rows > 3 ? MIRAS__Z_DEEP : MIRAS__Z_DEEPER;
+    for (r = 0; mode == MIRAS__SET && r < rows; r++) miras__fill(C + (i + r) * ldc, 0, N);
+    for (k = 0; k < K; k += n) {
+      n = miras__least(K - k, q.deep);
+      for (r = 0; r < rows; r++) miras__z_make(&q, r, A.p + (i + r) * miras__down(A) + k, n);
+      for (j = 0; j < N; j += MIRAS__ACROSS)
+        miras__z_times(B->form, C + i * ldc + j, ldc, rows, miras__least(N - j, MIRAS__ACROSS), &q,
+                       miras__brick_of(B, B->row + k, j), n);
+    }
+  }
+}
+#endif
 #undef K_WIDENS
 
 #ifndef MIRAS__SHARES
@@ -11887,6 +12280,7 @@ static const miras__kernels miras__kernel_table = {
   MIRAS__ISA_NAME, K_PANEL,
 #define MIRAS_X(part, result, name, arguments) MIRAS__##part(miras__##name),
   MIRAS__KERNELS(MIRAS_X)
+  MIRAS__HOST_KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
 #endif
@@ -11957,6 +12351,8 @@ static const miras__kernels miras__kernel_table = {
 #undef V_INT8
 #undef V_INT4
 #undef V_FOURS
+#undef K_AHEAD
+#undef K_BYTES
 #undef V_SYNC
 #undef V_KEEP
 #undef V_UNIT
@@ -12169,6 +12565,11 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
                                               size_t M, size_t N, size_t K, float *pack) {
   const size_t across = B->across;
   size_t j, k, depth;
+  if (B->whole && across == MIRAS__ACROSS && B->row % MIRAS__BRICK == 0 && miras__right(A) == 1 &&
+      B->rows > 16) {
+    kern->whole_times(mode, C, ldc, A, B, M, N, K);
+    return;
+  }
   if (M <= MIRAS__WIDEN_ROWS && B->row % MIRAS__BRICK == 0) {
     kern->widen_times(mode, C, ldc, A, B, M, N, K);
     return;
@@ -21297,7 +21698,8 @@ typedef struct miras__visit {
   int train;                       /* the adjoint will follow                                     */
   int back;                        /* it is the adjoint                                           */
   int panels;                      /* work.turned has the layer's weights                         */
-  int adds;                        /* sums of heads are not cleared first                         */
+  short adds;                      /* sums of heads are not cleared first                         */
+  short whole;                     /* products take rows as whole numbers (MIRAS_PRODUCTS_INT8)   */
   const miras__drop *drop;         /* NULL: none                                                  */
   float *out;                      /* [N, W]                                                      */
   float *values, *dvalues;         /* [N, value] of the first layer of type rwkv; their gradient  */
@@ -21553,7 +21955,7 @@ static miras__packed miras__weight_packed(const miras__visit *a, const miras__pa
   const miras__program *p = a->layer->p;
   miras__packed few = miras__packed_of(a->layer->packed + miras__param_at(w), p->form, w->rows,
                                        w->cols);
-  few.row = row, few.wide = scratch + p->pack - MIRAS__WIDEN;
+  few.row = row, few.wide = scratch + p->pack - MIRAS__WIDEN, few.whole = a->whole;
   return few;
 }
 #endif
@@ -21592,7 +21994,7 @@ static void miras__times_of(const miras__visit *a, int id, size_t e, int mode, f
   j.each = j.w->cols;
 #ifndef MIRAS__DEVICE
   if (a->on && j.rows * j.each >= MIRAS__SPLIT) {
-    j.each = p->form ? (size_t)MIRAS__ACROSS
+    j.each = p->form ? (size_t)MIRAS__ACROSS * (a->whole ? 4 : 1)   /* which each makes anew     */
                      : (j.each / miras__workers(a->on) + 63) / 64 * 64;
     miras__each(a->on, (j.w->cols + j.each - 1) / j.each, miras__times_task, &j);
     return;
@@ -30704,6 +31106,7 @@ static void miras__round_layer(miras_server *s, int l) {
   a->h_end = (size_t)-1;
   a->out = a->kept.x = s->x;
   a->values = s->values;
+  a->whole = (short)s->desc.products;
 }
 
 /* n rows of a text from its row `first` of the round on. */
@@ -30794,7 +31197,7 @@ static void miras__round_logit(void *argument, int index, int worker) {
   float *to = s->logits + row * m->outs + c;
   if (m->desc.weights) {
     miras__packed head = miras__packed_at(m, m->head, m->width, m->outs, scratch);
-    head.p = miras__brick_of(&head, 0, c);
+    head.p = miras__brick_of(&head, 0, c), head.whole = (int)s->desc.products;
     miras__packed_times(s->k, MIRAS__SET, to, m->outs, last, &head, rows, n, m->width, scratch);
   } else {
     miras__matmul(s->k, MIRAS__SET, to, m->outs, last,
@@ -31547,8 +31950,12 @@ static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const mir
   if (!miras__whole(why, n, "batch_tokens", d->batch_tokens, 1, 65536) ||
       !miras__whole(why, n, "states", (int)d->states, 0, MIRAS_STATES_COUNT - 1) ||
       !miras__whole(why, n, "rounding", (int)d->rounding, 0, MIRAS_ROUNDING_COUNT - 1) ||
+      !miras__whole(why, n, "products", (int)d->products, 0, MIRAS_PRODUCTS_COUNT - 1) ||
       !miras__parallel_ok(d->parallel, why, n) || !miras__arithmetic_ok(why, n))
     return MIRAS_ERR_DESC;
+  if (d->products && m->desc.weights < MIRAS_WEIGHTS_Q8)
+    return miras__say(why, n, "products is int8; weights of the model must be q8 or q4"),
+           MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
     heads = miras__larger(heads, m->program[i].mixer.heads + m->program[i].attending.groups + 1);
   if ((size_t)d->batch_tokens > (size_t)INT_MAX / heads ||

@@ -252,10 +252,10 @@ def command(path, weights):
     return ["./run", path, "--weights", weights, *([] if own else window)]
 
 
-def ours(path, threads, weights):
+def ours(path, threads, weights, *more):
     def run(ids, tokens):
         return child([*command(path, weights), "--ids", "--tokens", str(tokens),
-                      "--temperature", "0", "--threads", str(threads)],
+                      "--temperature", "0", "--threads", str(threads), *more],
                      " ".join(map(str, IDS[:ids])))
     load, _, _ = run(1, 0)
     read, _, _ = run(READ, 0)
@@ -298,6 +298,8 @@ def table(files, own, rounds):
             for form, to in saved[path]:
                 runs["run, " + form] = ours(path, threads, form)
                 runs["run, %s, own file" % form] = ours(to, threads, form)
+                if form in ("q8", "q4"):
+                    runs["run, %s, own file, --int8" % form] = ours(to, threads, form, "--int8")
             for name, (times, peak, said) in runs.items():
                 now = [peak, *(t for pair in times for t in pair)]
                 key = threads, "llama.cpp" + what, name

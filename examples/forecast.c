@@ -434,7 +434,8 @@ static void bring(network *w, int i, int t, int c) {
 
 static void open_network(network *w, const table *s, const options *o, const float *lines,
                          int seed) {
-  const miras_server_desc server = {LENGTH, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  const miras_server_desc server = {LENGTH, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                                    MIRAS_PRODUCTS_FLOAT};
   char why[256] = "", text[2 * MIRAS_PATTERN_SIZE] = "";
   miras_model_desc d;
   const miras_view *head;

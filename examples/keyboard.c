@@ -426,7 +426,7 @@ static void probabilities(const float *logits, float *p) {
 /* contexts 0: the head does not learn. */
 static void reader_open(reader *r, const char *path, int contexts) {
   static const miras_server_desc small = {BEAM, 0, NULL, MIRAS_STATES_FLOAT,
-                                          MIRAS_ROUNDING_NEAREST};
+                                          MIRAS_ROUNDING_NEAREST, MIRAS_PRODUCTS_FLOAT};
   miras_model_desc given;
   char why[256] = "";
   int i, k;

@@ -623,7 +623,8 @@ static void train(int steps, int seed) {
 /* The trained network once more, with a head that learns. */
 static void open_network(int seed) {
   miras_model_desc d = network(seed);
-  miras_server_desc sd = {1, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_server_desc sd = {1, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                          MIRAS_PRODUCTS_FLOAT};
   const float *from;
   float *to;
   size_t n, m;
@@ -1364,7 +1365,8 @@ static const char *find_players(const options *o) {
 
 /* Prints what characters take; returns what they share. */
 static size_t report_bytes(void) {
-  miras_server_desc sd = {1, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_server_desc sd = {1, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                          MIRAS_PRODUCTS_FLOAT};
   const size_t memory = miras_memory_size(miras_memory_desc_of(game.matrix), NULL, 0);
   const size_t server = miras_server_size(game.model, &sd, NULL, 0);
   size_t weights;

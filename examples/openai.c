@@ -1137,7 +1137,8 @@ static void voices_open(house *h, const options *o) {
 /* Open the models and all that works on them. */
 static void house_open(house *h, const options *o) {
   const source *from = &o->from;
-  miras_server_desc server = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_server_desc server = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                              MIRAS_PRODUCTS_FLOAT};
   char why[512];
   int v;
   memset(h, 0, sizeof *h);
@@ -1155,6 +1156,7 @@ static void house_open(house *h, const options *o) {
   if (!h->has_form)
     fprintf(stderr, PROGRAM ": %s names no template that is known here: without --template there "
             "is /v1/completions alone\n", from->model);
+  if (from->int8) server.products = MIRAS_PRODUCTS_INT8;
   if (o->from.threads > 1) {
     h->pool = miras_pool_open((int)from->threads, NULL, NULL, 0);
     if (!h->pool) die(1, "--threads is %g; so many cannot be started", from->threads);

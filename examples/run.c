@@ -598,7 +598,10 @@ typedef struct writer {
 enum { PIECE = 64 };       /* tokens that are scored together                                     */
 
 /* saves: the state is wanted in the end. */
-static void writer_open(writer *w, const miras_model *m, int threads, int saves) {
+static void writer_open(writer *w, const miras_model *m, const source *from, int saves) {
+  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                         MIRAS_PRODUCTS_FLOAT};
+  char why[256];
   const size_t classes = (size_t)miras_model_row(m)->classes;
   memset(w, 0, sizeof *w);
   w->m = m;
@@ -607,22 +610,22 @@ static void writer_open(writer *w, const miras_model *m, int threads, int saves)
   w->vocab = miras_model_desc_of(m)->vocab;
   w->last = -1;
   w->weighed = (float *)grow(NULL, (size_t)w->vocab, sizeof(float));
-  w->s = miras_session_open(m, NULL, NULL, NULL, 0);
-  if (!w->s) die(1, "there is not enough memory for a session");
+  if (from->int8) d.products = MIRAS_PRODUCTS_INT8;
+  w->s = miras_session_open(m, &d, NULL, why, sizeof why);
+  if (!w->s) die(1, "no session can be opened: %s", why);
 #ifdef MIRAS_PTHREADS
-  if (threads > 1) {
-    miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  if (from->threads > 1) {
     d.batch_tokens = 256;          /* of a prompt that is read: some for every thread            */
-    w->pool = miras_pool_open(threads, NULL, NULL, 0);
-    if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
+    w->pool = miras_pool_open((int)from->threads, NULL, NULL, 0);
+    if (!w->pool) die(1, "--threads is %g; so many cannot be started", from->threads);
     d.parallel = w->pool;
     w->server = miras_server_open(m, &d, NULL, NULL, 0);
-    if (!w->server) die(1, "there is not enough memory to work on %d threads", threads);
+    if (!w->server) die(1, "there is not enough memory to work on %g threads", from->threads);
     w->logits = (float *)grow(NULL, (size_t)PIECE * (size_t)w->vocab, sizeof(float));
     if (saves) w->before = (unsigned char *)grow(NULL, miras_model_state_size(m), 1);
   }
 #else
-  (void)threads, (void)saves;
+  (void)saves;
 #endif
 }
 
@@ -897,7 +900,7 @@ int main(int argc, char **argv) {
     die(2, "--stop is %g, but the model's tokens go from 0 to %d", o->stop, vocab - 1);
   if (v && o->stop < 0) o->stop = miras_tokenizer_end(v);
   if (!o->chat) read_prompt(o, v, &prompt, vocab);
-  writer_open(&w, m, (int)o->from.threads, o->save_state != NULL);
+  writer_open(&w, m, &o->from, o->save_state != NULL);
   if (o->state) {
     const miras_result result = miras_load(w.s, o->state, NULL, 0);
     if (result != MIRAS_OK)

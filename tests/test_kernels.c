@@ -2037,6 +2037,99 @@ static void test_widen_times(void **state) {
   }
 }
 
+/* A [M, K] in whole numbers times rows `first` on of B [rows, N]: near the sum in double of the
+ * numbers that the nearest are, a row's bits whatever others there are, on every set alike. */
+static void check_whole_times(int form, int mode, size_t M, size_t N, size_t K, size_t first) {
+  const size_t lda = K + 3, ldc = N + 5, all = (M - 1) * ldc + N, rows = first + K;
+  unsigned char *b = place_bytes(0, miras__packed_bytes(form, rows, N));
+  float *a = place(1, (M - 1) * lda + K, 0), *c = place(2, all, 0), *wide = place(3, rows * N, 1);
+  float *was = place(4, all, 1), *other = place(5, all, 1);
+  miras__packed packed = miras__packed_of(b, form, rows, N);
+  memset(b, 0, miras__packed_bytes(form, rows, N));
+  draw_all(wide, rows * N, UNIFORM, K * 1000 + N * 10 + M);
+  inside_pack(form, b, rows, N, 0, rows, 0, N, wide);
+  miras__packed_read(kernels_of(-1), &packed, 0, rows, 0, N, wide, N, 1);
+  packed.row = first, packed.whole = 1, packed.wide = place(6, MIRAS__WIDEN, 1);
+  draw_all(a, (M - 1) * lda + K, UNIFORM, K + N + M);
+  for (size_t i = 0; i < K && i < 40; i++) a[i] *= i % 5 ? 1e-3f : 100.0f;
+  draw_all(was, all, UNIFORM, 77);
+  for (int t = MIRAS__KERNEL_COUNT - 1; t >= 0; t--) {
+    const miras__kernels *k = kernels_of(t);
+    if (!inside_usable(k)) continue;
+    memcpy(c, was, all * sizeof *c);
+    miras__packed_times(k, mode, c, ldc, miras__mat(a, lda), &packed, M, N, K, NULL);
+    for (size_t i = 0; i < all; i++) {
+      const size_t row = i / ldc, j = i % ldc;
+      double sum = mode == MIRAS__ADD ? (double)was[i] : 0, size = fabs(sum);
+      if (j >= N) sum = (double)was[i];
+      for (size_t l = 0; j < N && l < K; l++) {
+        float most = 0;
+        double term;
+        for (size_t r = l / 32 * 32; r < l / 32 * 32 + 32 && r < K; r++)
+          most = fmaxf(most, fabsf(a[row * lda + r]));
+        term = (double)rintf(a[row * lda + l] * (127 / most)) * (double)(most / 127) *
+               (double)wide[(first + l) * N + j];
+        sum += term, size += 4 * fabs(term);
+      }
+      if (!(fabs((double)c[i] - sum) <= (double)(K / 8 + 40) * EPS * size))
+        fail_msg("%s, weights %d, %d x %d x %d: (%d, %d) is %g and not %g", k->name, form, (int)M,
+                 (int)N, (int)K, (int)row, (int)j, (double)c[i], sum);
+    }
+    for (size_t i = 0; i < M; i++) {
+      memcpy(other, was + i * ldc, N * sizeof *other);
+      miras__packed_times(k, mode, other, ldc, miras__mat(a + i * lda, lda), &packed, 1, N, K,
+                          NULL);
+      assert_true(same_bits(other, c + i * ldc, N));
+    }
+#ifdef MIRAS_STRICT
+    if (t < MIRAS__KERNEL_COUNT - 1) assert_true(same_bits(c, place(7, all, 1), all));
+#else                                /* the last set rounds products that are added to, too       */
+    if (t < MIRAS__KERNEL_COUNT - 2) assert_true(same_bits(c, place(7, all, 1), all));
+#endif
+    if (t) memcpy(place(7, all, 1), c, all * sizeof *c);
+  }
+}
+
+static void test_whole_times(void **state) {
+  static const size_t shapes[][4] = {   /* M, N, K, first */
+    {1, 64, 32, 0}, {1, 70, 33, 0}, {3, 128, 700, 0}, {2, 33, 2100, 0}, {4, 64, 17, 0},
+    {5, 130, 257, 32}, {33, 100, 300, 64}, {64, 65, 600, 0}, {70, 40, 31, 96}};
+  (void)state;
+  for (int form = MIRAS_WEIGHTS_Q8; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int mode = MIRAS__SET; mode <= MIRAS__ADD; mode++)
+      for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        if (MIRAS_TEST_SHARE < 16 || i % 3 == 0)
+          check_whole_times(form, mode, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]);
+}
+
+/* A number that is none, or infinite, is one in all that it reaches; zeros are zeros. */
+static void test_whole_numbers(void **state) {
+  const float odd[] = {NAN, INFINITY, -INFINITY, 0, 1e-38f, 3e38f};
+  (void)state;
+  for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = kernels_of(t);
+    if (!inside_usable(k)) continue;
+    for (int form = MIRAS_WEIGHTS_Q8; form < MIRAS_WEIGHTS_COUNT; form++)
+      for (size_t i = 0; i < 6 * 5; i++) {
+        const size_t M = 1 + i % 5;
+        unsigned char *b = place_bytes(0, miras__packed_bytes(form, 64, 64));
+        float *wide = place(3, 64 * 64, 1), *a = place(1, M * 64, 0), *c = place(2, M * 64, 0);
+        miras__packed packed = miras__packed_of(b, form, 64, 64);
+        memset(b, 0, miras__packed_bytes(form, 64, 64));
+        for (size_t j = 0; j < 64 * 64; j++) wide[j] = 0.125f;
+        inside_pack(form, b, 64, 64, 0, 64, 0, 64, wide);
+        packed.whole = 1, packed.wide = place(6, MIRAS__WIDEN, 1);
+        memset(a, 0, M * 64 * sizeof *a);
+        a[(M - 1) * 64 + 37] = odd[i / 5];
+        miras__packed_times(k, MIRAS__SET, c, 64, miras__mat(a, 64), &packed, M, 64, 64, NULL);
+        for (size_t j = 0; j < M * 64; j++)
+          if (j / 64 < M - 1 || i / 5 == 3 || i / 5 == 4) assert_true(c[j] == 0);
+          else if (i / 5 < 3) assert_true(isnan(c[j]));
+          else assert_true(fabsf(c[j] / (odd[5] * 0.125f) - 1) < 1e-3f);
+      }
+  }
+}
+
 /* Products of matrices whose first row is anywhere, of few rows and of many: the bits of floats. */
 static void test_packed_times(void **state) {
   static const size_t shapes[][5] = {   /* rows of the matrix, the first, M, N, K */
@@ -2208,6 +2301,7 @@ int main(void) {
     cmocka_unit_test(test_gemm_rows),
     cmocka_unit_test(test_narrow),
     cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
+    cmocka_unit_test(test_whole_times),   cmocka_unit_test(test_whole_numbers),
     cmocka_unit_test(test_packed_times),  cmocka_unit_test(test_packed_parts),
     cmocka_unit_test(test_narrow_steps),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),

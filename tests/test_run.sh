@@ -210,6 +210,13 @@ for weights in bf16 f16 q8; do
   "$run" small.safetensors --weights $weights --ids --tokens 12 --seed 3 <twenty >got 2>log
   same got want "$weights"
 done
+
+# Bytes times bytes: the same text on any number of threads; of other weights it is refused.
+"$run" "$model" --weights q8 --int8 --ids --tokens 12 --seed 3 <twenty >want 2>log; expect 0 '' $?
+"$run" "$model" --weights q8 --int8 --ids --tokens 12 --seed 3 --threads 3 <twenty >got 2>log
+same got want '--int8 on three threads'
+"$run" "$model" --int8 --ids <twenty >log 2>&1
+expect 1 'products is int8; weights of the model must be q8 or q4' $?
 "$run" "$model" --info >log 2>&1; expect 0 'm.memory.value_dim 16' $?
 grep -q '^parameters 25100$' log || say "no size: $(cat log)"
 sed -n '/^parameters/,$p' log >want

@@ -197,7 +197,8 @@ static void check_model(const char *name, miras_model *m) {
   size_t i;
   expect(m, &e);
   for (i = 0; i < sizeof how / sizeof how[0]; i++) {
-    miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+    miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                           MIRAS_PRODUCTS_FLOAT};
     miras_server *s;
     d.batch_tokens = how[i].rows;
     d.parallel = how[i].parallel;
@@ -240,6 +241,88 @@ static void test_shorter_weights(void **state) {
   free(file);
 }
 
+/* ---- products of whole numbers ---- */
+
+/* A text that is fed to a server beside others, by several workers, cut anywhere: the bits that one
+ * session says, and near to what products of floats say. */
+static void test_products(void **state) {
+  enum { COUNT = 70, WORDS = 100 };
+  static const char *const of[] = {"gated-deltanet", "transformer++", "mamba2", "rwkv7"};
+  int32_t tokens[3][COUNT];
+  float want[WORDS], said[3 * WORDS];
+  char why[256];
+  size_t i;
+  (void)state;
+  for (i = 0; i < 8; i++) {
+    miras_server_desc d = {16, 0, &by_three, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                           MIRAS_PRODUCTS_INT8};
+    miras_session_desc one = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                              MIRAS_PRODUCTS_INT8};
+    miras_model_desc how;
+    miras_model *m, *floats;
+    miras_session *s, *plain;
+    miras_server *many;
+    miras_sequence text[3] = {{0}};
+    unsigned char *block;
+    double off = 0, size = 0;
+    size_t bytes, t, b, n, k;
+    assert_int_equal(miras_model_preset(&how, miras_preset_find(of[i / 2]), 2), MIRAS_OK);
+    how.vocab = WORDS, how.width = 96;
+    floats = miras_model_open(&how, NULL, why, sizeof why);
+    if (!floats) fail_msg("%s: %s", of[i / 2], why);
+    how.weights = i % 2 ? MIRAS_WEIGHTS_Q4 : MIRAS_WEIGHTS_Q8;
+    m = miras_model_open(&how, NULL, NULL, 0);
+    bytes = miras_save_to(floats, NULL, 0);
+    block = (unsigned char *)malloc(bytes);
+    assert_int_equal(miras_save_to(floats, block, bytes), bytes);
+    assert_int_equal(miras_load_from(m, block, bytes, NULL, 0), MIRAS_OK);
+    free(block);
+    bytes = miras_model_state_size(m);
+    block = (unsigned char *)calloc(3, bytes);
+    s = miras_session_open(m, &one, NULL, why, sizeof why);
+    plain = miras_session_open(m, NULL, NULL, NULL, 0);
+    many = miras_server_open(m, &d, NULL, why, sizeof why);
+    assert_true(s && plain && many);
+    for (b = 0; b < 3; b++)
+      for (k = 0; k < COUNT; k++) tokens[b][k] = (int32_t)below(WORDS);
+    for (t = 0; t < COUNT; t += n) {
+      n = t == 0 ? 33 : 1 + below(5);
+      if (n > COUNT - t) n = COUNT - t;
+      for (b = 0; b < 3; b++) {
+        text[b].state = block + b * bytes, text[b].tokens = tokens[b] + t;
+        text[b].count = b == 1 ? n : below(n + 1), text[b].logit_rows = b == 1;
+      }
+      assert_int_equal(miras_server_feed(many, text, 3, said), MIRAS_OK);
+    }
+    memcpy(want, miras_session_feed(s, tokens[1], NULL, COUNT), sizeof want);
+    assert_memory_equal(want, said, sizeof want);
+    assert_memory_equal(block + bytes, miras_session_state(s, NULL), bytes);
+    miras_session_reset(s);
+    for (k = 0; k < COUNT; k++) {
+      const float *next = miras_session_step(s, tokens[1][k]);
+      if (k == COUNT - 1) assert_memory_equal(want, next, sizeof want);
+    }
+    {
+      const float *near = miras_session_feed(plain, tokens[1], NULL, COUNT);
+      double mean = 0;
+      for (k = 0; k < WORDS; k++) mean += (double)near[k] / WORDS;
+      for (k = 0; k < WORDS; k++)
+        off += pow((double)want[k] - (double)near[k], 2), size += pow((double)near[k] - mean, 2);
+    }
+    if (!(off > 0 && off < 0.1 * 0.1 * size))
+      fail_msg("%s, weights %d: %g of the deviation", of[i / 2], (int)how.weights,
+               sqrt(off / size));
+    miras_close(many), miras_close(plain), miras_close(s), miras_close(m);
+    assert_null(miras_session_open(floats, &one, NULL, why, sizeof why));
+    assert_string_equal(why, "products is int8; weights of the model must be q8 or q4");
+    one.products = MIRAS_PRODUCTS_COUNT;
+    assert_null(miras_session_open(floats, &one, NULL, why, sizeof why));
+    assert_string_equal(why, "products is 2; it must lie in 0..1");
+    miras_close(floats);
+    free(block);
+  }
+}
+
 /* ---- forks ---- */
 
 static void test_forks(void **state) {
@@ -247,7 +330,8 @@ static void test_forks(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_GATED_DELTANET, &name);
   const size_t bytes = miras_model_state_size(m);
-  const miras_server_desc d = {256, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  const miras_server_desc d = {256, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                               MIRAS_PRODUCTS_FLOAT};
   miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *block = (unsigned char *)calloc(FORKS, bytes);
   miras_sequence *text = (miras_sequence *)calloc(FORKS, sizeof *text);
@@ -290,7 +374,8 @@ static void test_rollback(void **state) {
   miras_model *m;
   (void)state;
   for (int i = 0; (m = open_case(i, &name)) != NULL; i++) {
-    const miras_server_desc d = {16, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+    const miras_server_desc d = {16, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                                 MIRAS_PRODUCTS_FLOAT};
     const size_t bytes = miras_model_state_size(m);
     miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
     unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *before = b + bytes;
@@ -324,7 +409,8 @@ static void test_sizes(void **state) {
   const char *name;
   char why[256];
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
-  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                         MIRAS_PRODUCTS_FLOAT};
   const size_t small = miras_server_size(m, &d, why, sizeof why);
   unsigned char *buffer = (unsigned char *)malloc(small + 1);
   (void)state;
@@ -379,7 +465,8 @@ static void test_session_descs(void **state) {
     assert_non_null(logits);
     assert_int_equal(miras_session_score(plain, words, words + 1, 8, &loss[0]), MIRAS_OK);
     for (k = 0; k < 4; k++) {
-      miras_session_desc d = { 0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST };
+      miras_session_desc d = { 0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                               MIRAS_PRODUCTS_FLOAT };
       miras_session *s;
       const void *left, *right;
       d.batch_tokens = ways[k].tokens;
@@ -407,7 +494,8 @@ static void test_refusals(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
   const size_t bytes = miras_model_state_size(m);
-  const miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  const miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                               MIRAS_PRODUCTS_FLOAT};
   miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *a = (unsigned char *)calloc(3, bytes);
   unsigned char *before = (unsigned char *)malloc(3 * bytes);
@@ -477,7 +565,8 @@ static void test_refusals(void **state) {
 /* A text of `count` tokens, with a session to itself that holds states so. */
 static miras_session *session_of(const miras_model *m, miras_states states,
                                  miras_rounding rounding) {
-  miras_session_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_session_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                          MIRAS_PRODUCTS_FLOAT};
   miras_session *s;
   d.states = states, d.rounding = rounding;
   s = miras_session_open(m, &d, NULL, NULL, 0);
@@ -573,7 +662,8 @@ static void test_held(void **state) {
     for (how = i % EVERY; how < 8; how += 3) {
       const miras_states form = (miras_states)(1 + how / 2);
       const miras_rounding rounding = (miras_rounding)(how % 2);
-      miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+      miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                             MIRAS_PRODUCTS_FLOAT};
       miras_session *held = session_of(m, form, rounding), *plain;
       miras_sequence text[3] = {{0}};
       miras_server *s;
@@ -719,7 +809,8 @@ static void test_packed_refusals(void **state) {
   unsigned char *a = (unsigned char *)calloc(2, bytes), *b = a + bytes;
   unsigned char *packed = (unsigned char *)malloc(size);
   miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
-  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                         MIRAS_PRODUCTS_FLOAT};
   const miras_rounding nearest = MIRAS_ROUNDING_NEAREST;
   size_t i;
   uint64_t beyond = (uint64_t)1 << 62;
@@ -779,6 +870,7 @@ static void test_packed_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_layer), cmocka_unit_test(test_shorter_weights),
+    cmocka_unit_test(test_products),
     cmocka_unit_test(test_forks),       cmocka_unit_test(test_rollback),
     cmocka_unit_test(test_sizes),       cmocka_unit_test(test_refusals),
     cmocka_unit_test(test_session_descs), cmocka_unit_test(test_packed),

@@ -557,7 +557,8 @@ static void memories_on_their_own_threads(void **state) {
 /* Nine texts, a prefill each of another length and then steps of all: logits and states. */
 static trace serve(const miras_model *m, const miras_parallel *parallel) {
   enum { TEXTS = 9, STEPS = 6 };
-  const miras_server_desc how = {40, 0, parallel, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  const miras_server_desc how = {40, 0, parallel, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                                 MIRAS_PRODUCTS_FLOAT};
   const size_t bytes = miras_model_state_size(m), row = 31;
   miras_server *s = miras_server_open(m, &how, NULL, NULL, 0);
   unsigned char *states = (unsigned char *)calloc(TEXTS, bytes);

@@ -178,7 +178,8 @@ static miras_trainer *open_trainer(miras_model *model) {
 
 static miras_session *open_session(const miras_model *model) {
   /* a row at a time */
-  static const miras_session_desc d = {1, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST};
+  static const miras_session_desc d = {1, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
+                                       MIRAS_PRODUCTS_FLOAT};
   const size_t bytes = miras_session_size(model, &d, why, sizeof why);
   say_size("session  ", bytes);
   return miras_session_init(take(bytes), bytes, model, &d, why, sizeof why);

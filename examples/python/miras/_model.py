@@ -433,17 +433,20 @@ class Session(Running):
     """One running text of a model. batch_tokens are worked on together, 0: 64; limit: most bytes
     that it may take, 0: any; threads change no bit. states: float, bf16, f16, int8 or int8_pair,
     what memories' numbers are rounded to behind every call, and rounding: nearest or stochastic,
-    to which of two; the room that a state takes stays that of floats. Arrays that are returned are
-    copies: the library uses its room again with the next token."""
+    to which of two; the room that a state takes stays that of floats. products: float, or int8 of
+    models in q8 and q4, whose rows then become whole numbers of 8 bits. Arrays that are returned
+    are copies: the library uses its room again with the next token."""
 
     _kind = "session"
 
     def __init__(self, model: Model, *, batch_tokens: int = 0, limit: int = 0, threads: int = 1,
-                 states: str = "float", rounding: str = "nearest") -> None:
+                 states: str = "float", rounding: str = "nearest",
+                 products: str = "float") -> None:
         d, why = ffi.new("miras_session_desc *"), sentence()
         d.batch_tokens = whole("batch_tokens", batch_tokens)
         d.limit = whole("limit", limit, "size_t")
         d.states, d.rounding = _choice("states", states), _choice("rounding", rounding)
+        d.products = _choice("products", products)
         if d.rounding and not d.states:
             raise Refused(f"rounding is {rounding}, and states are float, which nothing rounds; "
                           "they must be bf16, f16, int8 or int8_pair")
@@ -451,7 +454,7 @@ class Session(Running):
         self._hold(lib.miras_session_open(_model_of(model), d, ffi.NULL, why, len(why)), why)
         self.model, self._name = model, f"of {model._name}"
         self._given = {"batch_tokens": d.batch_tokens, "limit": int(d.limit), "threads": threads,
-                       "states": states, "rounding": rounding}
+                       "states": states, "rounding": rounding, "products": products}
 
     def _shape(self) -> str:
         return f"position {self.position}"

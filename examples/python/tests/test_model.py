@@ -183,6 +183,23 @@ def test_states_of_fewer_bits():
         miras.Session(m, rounding="stochastic")
 
 
+def test_products_of_bytes():
+    """Rows in whole numbers: near the floats' answers, by any split; of short weights alone."""
+    plain, x = small(width=64, vocab=97), batch(7, 1, 24)[0]
+    m = miras.Model.from_bytes(plain.to_bytes(), weights="q8")
+    s = miras.Session(m, products="int8")
+    said = s.prefill(x)
+    near = miras.Session(m).prefill(x)
+    assert 0 < np.abs(said - near).max() < 0.1 * np.abs(near).max()
+    again = miras.Session(m, products="int8", threads=2)
+    for token in x:
+        last = again.step(int(token))
+    np.testing.assert_array_equal(said, last)
+    np.testing.assert_array_equal(copy.deepcopy(s).step(3), s.step(3))
+    with pytest.raises(miras.Refused, match="^products is int8; weights of the model must be q8"):
+        miras.Session(plain, products="int8")
+
+
 def both(thing):
     return copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))
 
