@@ -282,6 +282,8 @@ typedef enum miras_preset {
   MIRAS_PRESET_KDA_MEMORY,          /* decay per key channel, then a step         Kimi Team 2025 */
   MIRAS_PRESET_EDA,                 /* erases where it likes, then a step of KDA         Li 2026 */
   MIRAS_PRESET_MDN,                 /* decay, and delta-rule steps with momentum      Huang 2026 */
+  MIRAS_PRESET_PGDN,                /* Gated DeltaNet's steps, preconditioned         Tumma 2026 */
+  MIRAS_PRESET_PKDA_MEMORY,         /* KDA's, likewise                                Tumma 2026 */
   MIRAS_PRESET_COMBA,               /* erases and reads by feedback                      Hu 2025 */
   MIRAS_PRESET_RWKV7_MEMORY,        /* erases and writes with different keys           Peng 2025 */
   MIRAS_PRESET_MESA,                /* least squares over all pairs, exactly     von Oswald 2025 */
@@ -353,6 +355,7 @@ typedef enum miras_preset {
   MIRAS_PRESET_HGRN,                /* likewise, one norm for all heads and a SiLU as gate       */
   MIRAS_PRESET_KDA,                 /* a sigmoid of low rank as output gate: out_gate_rank, which
                                        is value_dim there                                        */
+  MIRAS_PRESET_PKDA,                /* likewise                                                  */
   /* memories on their own for a purpose; as layers they are their rows */
   MIRAS_PRESET_ASSOCIATIONS,        /* keys and values that recur: Yaad's                        */
   MIRAS_PRESET_SIGNALS,             /* noisy numbers from numbers: least squares by recursion, of
@@ -821,6 +824,18 @@ typedef enum miras_qk_map {
                               gradient descent, MIRAS_RETENTION_L2, no feature map, inner_steps
                               2, both gates MIRAS_GATE_HEAD, neither convolutions nor activations
                                                                                       (Mamba-3)  */
+  MIRAS_QK_MAP_PRECONDITIONED, /* for separate_erase (PGDN, PKDA: Tumma et al. 2026,
+                              arXiv:2604.21100): both scaled to length 1 per head, and each key
+                              channel steps by how much keys have told in it. With f, b in 0..1 and
+                              c learned of each head, f and b of the token too, A 0 at first
+                                A = f A + b key (.) key,  m = 1.5^(-r / (1 + |r|)),
+                                r = ln(A + 1e-6) - c
+                              alpha the decay gate, beta the learning rate's: erase = alpha key,
+                              replace = -beta m (.) key, and m (.) key is written. f begins as
+                              alpha, b at half, c at -0.2. Of types memory, mag and parallel; the
+                              decay gate must be MIRAS_GATE_HEAD or MIRAS_GATE_CHANNEL, the learning
+                              rate's MIRAS_GATE_HEAD. A is a running text's, and reset_every leaves
+                              it as it is                                                        */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -1913,7 +1928,8 @@ MIRAS_API uint64_t miras_session_position(const miras_session *s);
  * (keys turned by their positions). Layers of types mag and mac have the memory's first, whose
  * parts are told, then those of attention, with parts `keys` and `values`, of a mac then those of
  * what is recalled: a memory that is set is recalled from the next segment on. Outer parameters are
- * those of the model. An MLP layer has no parts. */
+ * those of the model. An MLP layer has no parts, nor has what makes keys and values of tokens (rows
+ * of convolutions, keys of slots, the token before of mamba3, the A of preconditioned keys). */
 MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
                                         miras_view *part);
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
@@ -2371,9 +2387,9 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
 
    README.md has a table of what each row is good for, bench/results/soak.md one of all rows, with
    what wild and tiny numbers do to each. Rows that differ from another in gates of their layer
-   alone are that row here: deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval
-   gated-deltanet, gated-deltanet-2 kda. comba, whose error is that of what has not decayed yet, is
-   a little nearer to gated-deltanet.
+   alone are that row here: deltanet-neg-eigval is deltanet, gated-deltanet-neg-eigval and pgdn
+   gated-deltanet, gated-deltanet-2 and pkda-memory kda. comba, whose error is that of what has not
+   decayed yet, is a little nearer to gated-deltanet.
 
    A memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
@@ -2706,6 +2722,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
                                     length q, both of keys too, and keys, where fields ask for them
        trapezoid k ANGLES           instead, with mixer.qk_map trapezoid: pairs of what q, k and v
                                     read; without mixer.rope.type sum there are no angles
+       precondition                 instead of keys, with mixer.qk_map preconditioned
        gates = gates a              of numbers before their functions, which g = blocks a makes of
                                     values with mixer.gate_blocks; of type rwkv blocks makes b of
                                     five mixes of numbers of low rank (rwkv.mix_rank)
@@ -2773,7 +2790,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn. Tokens
              that read before they write (order read-first), and RWKV-6's layer. Slots that are read
              by softmax (mixer.key_slots): gsa. Pairs by the trapezoidal rule, and keys that turn by
-             sums of angles: mamba3.
+             sums of angles: mamba3. Preconditioned keys: pgdn, pkda.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3707,7 +3724,7 @@ static const miras__field miras__fields[] = {
    1, 8, 4, NULL, "type not rwkv, mixer.conv_on not none"},
   MIRAS__N(mixer.gate_rank, 2, 1, 4096, 32, "type not rwkv, mixer.gate_blocks 0"),
   MIRAS__W(mixer.qk_map, 2, MIRAS_QK_MAP_COUNT, "",
-           "l2 rms none complement erase l1 erase-gate feedback ones trapezoid"),
+           "l2 rms none complement erase l1 erase-gate feedback ones trapezoid preconditioned"),
   MIRAS__W(mixer.decay_form, 2, MIRAS_DECAY_FORM_COUNT, "decay_gate not constant",
            "sigmoid root rate bounded floor steep time exp root8"),
   MIRAS__N(mixer.tied_dt, 2, 0, 1, 0, "mixer.decay_form rate time"),
@@ -3990,10 +4007,13 @@ static const miras__rule miras__rules[] = {
   {"bias not custom, retention not custom, called", "",
    "without a custom choice it must be NULL"},
 #ifndef MIRAS_NO_MODEL
-  {"mixer.qk_map erase erase-gate feedback", "separate_erase 1", NULL},
-  {"separate_erase, inside", "mixer.qk_map erase erase-gate feedback", NULL},
+  {"mixer.qk_map erase erase-gate feedback preconditioned", "separate_erase 1", NULL},
+  {"separate_erase, inside", "mixer.qk_map erase erase-gate feedback preconditioned", NULL},
   {"mixer.qk_map erase-gate", "decay_gate channel", "a key is erased as it has decayed"},
-  {"mixer.qk_map feedback", "learning_rate_gate head", "what is erased is as much as is written"},
+  {"mixer.qk_map feedback preconditioned", "learning_rate_gate head",
+   "what is erased is as much as is written"},
+  {"mixer.qk_map preconditioned", MIRAS__MEMORY_TYPES " mag, decay_gate head channel",
+   "a key is erased as it has decayed"},
   {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
   {"mixer.key_slots",
    "exact, bias dot, feature_map none, normalize 0, learning_rate_gate constant, "
@@ -5306,6 +5326,14 @@ typedef struct miras__erasing {
   size_t ldc, rows, n;
 } miras__erasing;
 
+/* Rows of n keys, and of A before each, ldx apart, of which keep and take have one number each. */
+typedef struct miras__conditioning {
+  const float *x;
+  float *before;
+  const float *keep, *take, *centre;
+  size_t ldx, ld, rows, n;
+} miras__conditioning;
+
 static int miras__whole(char *why, size_t size, const char *field, int value, int low, int high) {
   if (value >= low && value <= high) return 1;
   return miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high), 0;
@@ -5755,6 +5783,9 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
   X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
     size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
+  X(LAYER, void, precondition_fwd, (float *y, float *state, const miras__conditioning *of))       \
+  X(LAYER_BACK, void, precondition_bwd, (float *dx, float *more, float *dtake, float *dcentre,    \
+    const miras__conditioning *of))                                                               \
   X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t across, size_t row,   \
     size_t rows))                                                                                 \
   X(LAYER, void, widen_times, (int mode, float *C, size_t ldc, miras__matrix A,                   \
@@ -6008,6 +6039,10 @@ struct miras__kernels {
 #define miras__qk_norm_bwd MIRAS__SHARED(miras__qk_norm_bwd)
 #define miras__erase_fwd MIRAS__SHARED(miras__erase_fwd)
 #define miras__erase_bwd MIRAS__SHARED(miras__erase_bwd)
+#define miras__v_conditioned MIRAS__SHARED(miras__v_conditioned)
+#define miras__v_told MIRAS__SHARED(miras__v_told)
+#define miras__precondition_fwd MIRAS__SHARED(miras__precondition_fwd)
+#define miras__precondition_bwd MIRAS__SHARED(miras__precondition_bwd)
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
 #define miras__bfloat_at MIRAS__IN_SET(miras__bfloat_at)
 #define miras__half_at MIRAS__IN_SET(miras__half_at)
@@ -12102,6 +12137,70 @@ static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, 
     x += n;
     erase += n;
     gate += of->ldc;
+  }
+}
+
+/* Keys that are written where others have told little (MIRAS_QK_MAP_PRECONDITIONED), channel by
+ * channel, with f = keep, b = take and c = centre:
+ *   A_t = f A_(t-1) + b x^2,  r = ln(A_t + 1e-6) - c,  w = 1 + |r|,  m = e^(-L r / w),  L = ln 1.5
+ *   y = m x
+ * m, and its slopes by c and by A. */
+static inline vf miras__v_conditioned(vf a, vf c, vf *by_c, vf *by_a) {
+  const vf one = V_SET1(1.0f), base = V_SET1(0.40546511f);
+  const vf sum = V_ADD(a, V_SET1(1e-6f)), r = V_SUB(miras__v_log(sum), c);
+  const vf w = V_ADD(one, V_ABS(r)), m = miras__v_exp(V_MUL(base, V_DIV(V_NEG(r), w)));
+  *by_c = V_DIV(V_MUL(base, m), V_MUL(w, w));
+  *by_a = V_NEG(V_DIV(*by_c, sum));
+  return m;
+}
+
+/* A of row t; what has faded is 0. */
+static inline vf miras__v_told(const miras__conditioning *of, size_t t, vf before, vf square) {
+  const vf f = V_SET1(of->keep[t * of->ld]), b = V_SET1(of->take[t * of->ld]);
+  const vf a = V_FMA(f, before, V_MUL(b, square));
+  return V_SELECT(V_LT(a, V_SET1(MIRAS__FADED)), V_ZERO(), a);
+}
+
+/* state: A before the first row, then behind the last; rows of y are as far apart as those of x. */
+static void miras__precondition_fwd(float *y, float *state, const miras__conditioning *of) {
+  const vf c = V_SET1(*of->centre);
+  size_t t;
+  V_FOR(of->n) {
+    vf a = V_AT(state), by_c, by_a;
+    for (t = 0; t < of->rows; t++) {
+      const size_t at = t * of->ldx;
+      const vf k = V_AT(of->x + at);
+      V_PUT(of->before + at, a);
+      a = miras__v_told(of, t, a, V_MUL(k, k));
+      V_PUT(y + at, V_MUL(miras__v_conditioned(a, c, &by_c, &by_a), k));
+    }
+    V_PUT(state, a);
+  }
+}
+
+/* dx holds dy and becomes, beside what `more` adds, dx; more becomes f's part, dtake b's, of which
+ * the sums over a row are their gradients; dcentre [n] likewise of c, over all rows.
+ *   dm = dy x,  dA_t = f_(t+1) dA_(t+1) + dm dm/dA,  dc += dm dm/dc
+ *   df += dA A_(t-1),  db += dA x^2,  dx = m dy + 2 b x dA */
+static void miras__precondition_bwd(float *dx, float *more, float *dtake, float *dcentre,
+                                    const miras__conditioning *of) {
+  const vf c = V_SET1(*of->centre);
+  size_t t;
+  V_FOR(of->n) {
+    vf behind = V_ZERO(), sum = V_ZERO();
+    for (t = of->rows; t-- > 0;) {
+      const size_t at = t * of->ldx;
+      const vf k = V_AT(of->x + at), old = V_AT(of->before + at), square = V_MUL(k, k);
+      const vf twice = V_SET1(2 * of->take[t * of->ld]), dy = V_AT(dx + at), dm = V_MUL(dy, k);
+      vf by_c, by_a, m = miras__v_conditioned(miras__v_told(of, t, old, square), c, &by_c, &by_a);
+      const vf d = V_FMA(dm, by_a, behind);
+      sum = V_FMA(dm, by_c, sum);
+      behind = V_MUL(V_SET1(of->keep[t * of->ld]), d);
+      V_PUT(dx + at, V_ADD(V_AT(more + at), V_FMA(V_MUL(twice, k), d, V_MUL(m, dy))));
+      V_PUT(more + at, V_MUL(d, old));
+      V_PUT(dtake + at, V_MUL(d, square));
+    }
+    V_PUT(dcentre, sum);
   }
 }
 
@@ -19774,6 +19873,21 @@ static const miras__row miras__table[] = {
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 3), MIRAS__INIT, MIRAS__R(decay_rate, 0.001f),
     MIRAS__R(momentum, 0.25f)}},
+  {"pgdn", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(separate_erase, 1),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_PRECONDITIONED))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)}},
+  {"pkda-memory", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
+   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD,
+    MIRAS__W(separate_erase, 1), MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(mixer.decay_form, MIRAS_DECAY_FORM_RATE),
+    MIRAS__L(mixer.qk_map, MIRAS_QK_MAP_PRECONDITIONED))
+   {MIRAS__UNIT, MIRAS__BOUND(MIRAS_STEP_BOUND_PAIR, 16), MIRAS__INIT,
+    MIRAS__R(decay_rate, 0.001f), MIRAS__W(order, MIRAS_ORDER_DECAY_FIRST)}},
   {"comba", MIRAS_ARCH_MATRIX, MIRAS_BIAS_L2, MIRAS_RETENTION_L2, MIRAS_ALGORITHM_GD,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(separate_erase, 1),
@@ -20005,6 +20119,7 @@ static const struct {
   {"s5", MIRAS_PRESET_S5_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
   {"hgrn", MIRAS_PRESET_HGRN_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN)},
   {"kda", MIRAS_PRESET_KDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)},
+  {"pkda", MIRAS_PRESET_PKDA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA)},
   {"associations", MIRAS_PRESET_YAAD MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"signals", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
   {"categories", MIRAS_PRESET_RLS MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW)},
@@ -21321,6 +21436,7 @@ enum { MIRAS__BY_TIMES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD, MIRA
   X(MIRAS__W_ERASE_SCALE, "erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1)                             \
   X(MIRAS__W_ERASE_MIX, "erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1)                                 \
   X(MIRAS__W_FEEDBACK, "feedback.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                              \
+  X(MIRAS__W_CENTRE, "precondition.centre", MIRAS__BY_SEQUENCE, 0, 0, 1)                           \
   X(MIRAS__W_MEMORY, "memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1)                                   \
   X(MIRAS__W_SLOTS, "slots.init", MIRAS__BY_SEQUENCE, 0, 0, 1)                                     \
   X(MIRAS__W_GAIN, "memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1)                                    \
@@ -21505,8 +21621,8 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
  * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
  * attention_factor; then turn / 2 doubles: by what a position turns each pair. */
 typedef struct miras__rope {
-  uint32_t turn, period;
-  int way;                         /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
+  uint32_t period;
+  uint16_t turn, way;              /* 1: halves turn together, 2: neighbours (room @29's rotary)  */
   float *turns;
 } miras__rope;
 
@@ -21543,6 +21659,7 @@ typedef struct miras__mixer {
   unsigned char takes, asks;       /* of slots: what they take, again; softmax of their answers   */
   unsigned char angle, rates;      /* ... and with pairs by the trapezoidal rule, else 0: angles
                                       that the token adds; alpha, beta, gamma                     */
+  unsigned char told;              /* with preconditioned keys, else 0: A before the token        */
   miras__plan plan;                /* batch 1                                                     */
   miras__look look;
 } miras__mixer;
@@ -22156,7 +22273,7 @@ static MIRAS__COLD void miras__rope_make(miras__rope *to, const miras_rope *r, s
       : r->share == MIRAS_ROPE_SHARE_NONE ? 0
       : r->share == MIRAS_ROPE_SHARE_ALL  ? n
       : r->share == MIRAS_ROPE_SHARE_HALF ? (n / 2 + 1) / 2 * 2 : (n / 4 + 1) / 2 * 2;
-  to->turn = (uint32_t)n;
+  to->turn = (uint16_t)n;
   to->way = r->interleaved ? 2 : 1;
   to->period = r->type == MIRAS_ROPE_TYPE_CHUNK ? (uint32_t)chunk : 0;
 }
@@ -22478,7 +22595,8 @@ enum {
   MIRAS__OP_CONV, MIRAS__OP_READ, MIRAS__OP_JOIN, MIRAS__OP_ANGLES, MIRAS__OP_TURN,
   MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
   MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
-  MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_TRAPEZOID, MIRAS__OP_COUNT
+  MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_TRAPEZOID,
+  MIRAS__OP_PRECONDITION, MIRAS__OP_COUNT
 };
 
 /* The visit's rows of the residual stream before an adjoint, and behind it. */
@@ -22879,10 +22997,18 @@ static int miras__gate_learns(int form) {
   return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
 }
 
-/* The factors that the numbers of a group of gates are multiplied by. */
-static const float *miras__gate_scale(const miras__layer *layer, const miras__gates *group) {
-  return miras__gate_learns(group->form) ? miras__weight(layer, MIRAS__W_GATES_RATE)
-                                         : layer->p->mixer.gate_scale + group->first;
+/* The first of those of group i: of decays of A they come behind those of decay gates. */
+static size_t miras__gate_rate(const miras__mixer *m, int i) {
+  return i == MIRAS__FADE && miras__gate_learns(m->gate[MIRAS__KEEP].form)
+           ? m->gate[MIRAS__KEEP].count : 0;
+}
+
+/* The factors that the numbers of group i of gates are multiplied by. */
+static const float *miras__gate_scale(const miras__layer *layer, int i) {
+  const miras__mixer *m = &layer->p->mixer;
+  return miras__gate_learns(m->gate[i].form)
+           ? miras__weight(layer, MIRAS__W_GATES_RATE) + miras__gate_rate(m, i)
+           : m->gate_scale + m->gate[i].first;
 }
 
 static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates *group) {
@@ -22911,7 +23037,7 @@ static MIRAS__LISTED void miras__op_gates(const miras__visit *a, const miras__op
     if (group->count)
       a->k->gates_fwd(&how, y + group->first, g.p + group->from, g.ld,
                       offset && !tied ? offset + group->offset : NULL,
-                      miras__gate_scale(a->layer, group), a->n, group->count);
+                      miras__gate_scale(a->layer, i), a->n, group->count);
   }
 }
 
@@ -22927,8 +23053,8 @@ static MIRAS__LISTED void miras__op_gates_bwd(const miras__visit *a, const miras
     if (!group->count) continue;
     a->k->gates_bwd(&how, d + group->first, g.p + group->from, g.ld,
                     miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
-                    miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
-                    a->n, group->count);
+                    miras__tile_sum(a, MIRAS__W_GATES_RATE) + miras__gate_rate(m, i),
+                    miras__gate_scale(a->layer, i), a->n, group->count);
     if (group->from != group->first)             /* tied: its source has been there before */
       a->k->add_rows(d + group->from, g.ld, d + group->first, g.ld, a->n, group->count);
   }
@@ -23474,6 +23600,79 @@ static MIRAS__LISTED void miras__op_trapezoid_bwd(const miras__visit *a, const m
     miras__trapezoid_turn(a, o, -1, dq, dk, h);
     k->add_rows(miras__head_sum(a, MIRAS__W_OFFSET_Q, h, m->heads), 0, dq, n, a->n, n);
     k->add_rows(miras__head_sum(a, MIRAS__W_OFFSET_K, h, m->heads), 0, dk, 2 * n, a->n, n);
+  }
+}
+
+/* ---- preconditioned keys (PGDN, PKDA) ----
+ *
+ * A delta rule that takes, in each channel of its keys, steps by the sum of squares there:
+ *   S_t = diag(alpha) S_(t-1) + beta (m (.) k) (v - S_(t-1)' diag(alpha) k)'
+ * as erase = alpha (.) k, replace = -beta y and y = m (.) k, with m of room @29, f of the group
+ * FADE and b of ERASE. Back, of dy, derase and dreplace:
+ *   dalpha += derase (.) k,  dbeta += -dreplace . y,  dy += -beta dreplace
+ *   dk = alpha (.) derase + what dy makes of it */
+static miras__conditioning miras__conditioning_of(const miras__visit *a, const miras__op *o,
+                                                  size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__x_of(a, o, 1);
+  miras__conditioning of;
+  of.x = miras__of_head(a, o->in[0], h), of.before = miras__of_head(a, o->in[2], h);
+  of.keep = miras__gate_of(m, MIRAS__FADE, h, gates.p);
+  of.take = miras__gate_of(m, MIRAS__ERASE, h, gates.p);
+  of.centre = miras__weight(a->layer, MIRAS__W_CENTRE) + h;
+  of.ldx = of.n = m->dk, of.ld = gates.ld, of.rows = a->n;
+  return of;
+}
+
+static MIRAS__LISTED void miras__op_precondition(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  const miras__mixer *m = &p->mixer;
+  const miras__kernels *k = a->k;
+  const miras__sheet gates = miras__x_of(a, o, 1);
+  const size_t n = m->dk, ld = gates.ld, rows = a->n, each = miras__pad(n);
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    float *state = a->run ? a->run + p->state[o->part] + h * each : a->scratch;
+    float *y = miras__of_head(a, o->out, h), *erase = miras__of_head(a, o->in[4], h);
+    const float *alpha = miras__gate_of(m, MIRAS__KEEP, h, gates.p);
+    const miras__conditioning of = miras__conditioning_of(a, o, h);
+    if (!a->run) k->fill(state, 0, each);
+    k->precondition_fwd(y, state, &of);
+    if (m->gate[MIRAS__KEEP].count > m->heads) k->mul_rows(erase, n, of.x, n, alpha, ld, rows, n);
+    else k->scale_rows(erase, n, 1, alpha, ld, of.x, n, rows, n);
+    k->scale_rows(miras__of_head(a, o->in[5], h), n, -1, miras__gate_of(m, MIRAS__STEP, h, gates.p),
+                  ld, y, n, rows, n);
+  }
+}
+
+/* dy becomes dk; derase and dreplace are used up. */
+static MIRAS__LISTED void miras__op_precondition_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__kernels *k = a->k;
+  const miras__sheet gates = miras__x_of(a, o, 1), dgates = miras__dx_of(a, o, 1);
+  const size_t n = m->dk, ld = gates.ld, rows = a->n;
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+    const miras__conditioning of = miras__conditioning_of(a, o, h);
+    const float *alpha = miras__gate_of(m, MIRAS__KEEP, h, gates.p), *x = of.x;
+    float *dalpha = miras__gate_of(m, MIRAS__KEEP, h, dgates.p);
+    float *dy = miras__grad_of_head(a, o->out, h), *derase = miras__grad_of_head(a, o->in[4], h);
+    float *dreplace = miras__grad_of_head(a, o->in[5], h);
+    if (m->gate[MIRAS__KEEP].count > m->heads) {
+      k->muladd_rows(dalpha, ld, derase, n, x, n, rows, n);
+      k->mul_rows(derase, n, derase, n, alpha, ld, rows, n);
+    } else {
+      k->dot_rows(1, dalpha, ld, derase, n, x, n, rows, n);
+      k->scale_rows(derase, n, 1, alpha, ld, derase, n, rows, n);
+    }
+    k->scale_rows(dreplace, n, -1, NULL, 0, dreplace, n, rows, n);
+    k->dot_rows(1, miras__gate_of(m, MIRAS__STEP, h, dgates.p), ld, dreplace, n,
+                miras__of_head(a, o->out, h), n, rows, n);
+    k->axpy_rows(dy, n, 1, miras__gate_of(m, MIRAS__STEP, h, gates.p), ld, dreplace, n, rows, n);
+    k->precondition_bwd(dy, derase, dreplace, a->scratch, &of);
+    k->sum_rows(0, miras__gate_of(m, MIRAS__FADE, h, dgates.p), ld, derase, n, rows, n);
+    k->sum_rows(0, miras__gate_of(m, MIRAS__ERASE, h, dgates.p), ld, dreplace, n, rows, n);
+    k->sum_rows(1, miras__head_sum(a, MIRAS__W_CENTRE, h, m->heads), 1, a->scratch, n, 1, n);
   }
 }
 
@@ -24159,7 +24358,10 @@ static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"softmax", miras__op_softmax, MIRAS__BACK(miras__op_softmax_bwd), MIRAS__IS_TEXT, 1, 0, 1},
   /* in: angles that are added, gates, q, v, alpha, beta and gamma, cosines and sines */
   {"trapezoid", miras__op_trapezoid, MIRAS__BACK(miras__op_trapezoid_bwd),
-   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_IN_PLACE | MIRAS__IS_HEAVY, 111, 60, 3}
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_IN_PLACE | MIRAS__IS_HEAVY, 111, 60, 3},
+  /* in: own, gates, A before, -, erase, replace */
+  {"precondition", miras__op_precondition, MIRAS__BACK(miras__op_precondition_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY | MIRAS__IS_THROUGH, 15, 52, 2}
 };
 
 /* Does an operation run memories, of layers or of slots' keys? */
@@ -25143,11 +25345,16 @@ static MIRAS__COLD void miras__params_end(miras__program *p) {
   p->pack = miras__pack_of(side, p->form);
 }
 
+/* Floats of a head of what makes pairs of keys, in a running text; 0: it has none. */
+static size_t miras__pairs_state(const miras__program *p, const miras__op *o) {
+  return o->what == MIRAS__OP_TRAPEZOID      ? miras__trapezoid_state(&p->mixer)
+         : o->what == MIRAS__OP_PRECONDITION ? miras__pad(p->mixer.dk) : 0;
+}
+
 /* The states of a running text: tails, then of memories, of attention, of memories that recall or
- * have the keys of slots, of pairs by the trapezoidal rule. Which of the last four an operation
- * has; -1: none. */
+ * have the keys of slots, of what makes pairs. Which of the last four it has; -1: none. */
 static int miras__state_turn(const miras__op *o) {
-  if (o->what == MIRAS__OP_TRAPEZOID) return 3;
+  if (o->what == MIRAS__OP_TRAPEZOID || o->what == MIRAS__OP_PRECONDITION) return 3;
   if (o->what == MIRAS__OP_ATTEND) return 1;
   if (o->what == MIRAS__OP_LOOKUP) return 2;
   return o->what != MIRAS__OP_MEMORY ? -1 : o->function ? 2 : 0;
@@ -25169,7 +25376,7 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
     miras__grow(&p->run, attends ? miras__heads_of(p, o) : p->mixer.heads,
                 attends  ? p->attending.state
                 : memory ? miras__state_per(p, o)
-                         : miras__trapezoid_state(&p->mixer));
+                         : miras__pairs_state(p, o));
   }
 }
 
@@ -25203,8 +25410,7 @@ static MIRAS__CALLED void miras__scratch_end(miras__program *p) {
       back = miras__larger(back, plan->head_state + plan->scratch_backward);
       back = miras__larger(back, MIRAS__TILE * (p->mixer.dk + 4));
     }
-    if (o->what == MIRAS__OP_TRAPEZOID)
-      heads = miras__larger(heads, miras__trapezoid_state(&p->mixer));
+    heads = miras__larger(heads, miras__pairs_state(p, o));
     if (o->what == MIRAS__OP_ATTEND) {
       heads = miras__larger(heads, miras__attending_room(p, 0));
       if (MIRAS__TRAINS) back = miras__larger(back, miras__attending_room(p, 1));
@@ -25327,7 +25533,8 @@ static void miras__keeps(const miras__program *p, const miras__extent *e, miras_
 
 /* Length that a layer gives keys and queries, as qk_norm_fwd takes it; 0: their own. */
 static float miras__key_length(miras_qk_map map, int dk) {
-  if (map == MIRAS_QK_MAP_L2 || map == MIRAS_QK_MAP_ERASE_GATE || map == MIRAS_QK_MAP_FEEDBACK)
+  if (map == MIRAS_QK_MAP_L2 || map == MIRAS_QK_MAP_ERASE_GATE || map == MIRAS_QK_MAP_FEEDBACK ||
+      map == MIRAS_QK_MAP_PRECONDITIONED)
     return 1;
   if (map == MIRAS_QK_MAP_L1) return -1;
   return map == MIRAS_QK_MAP_RMS ? (float)sqrt((double)dk) : 0;
@@ -25366,6 +25573,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   const miras_memory_desc *of = &m->plan.d;
   const int horizon = d->mixer.decay_horizon;
   const int trapezoid = m->qk_map == MIRAS_QK_MAP_TRAPEZOID;
+  const int conditioned = m->qk_map == MIRAS_QK_MAP_PRECONDITIONED;
   size_t counts[MIRAS__GATE_GROUPS];
   const int always =                              /* c of feedback is a number per head          */
     d->mixer.fixed_gates | (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1 << MIRAS__ERASE : 0);
@@ -25378,13 +25586,14 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   counts[MIRAS__MOMENTUM] = miras__gate_width(of, of->momentum_gate);
   counts[MIRAS__THRESHOLD] = miras__gate_width(of, of->threshold_gate);
   counts[MIRAS__VALUE_KEEP] = m->key_slots ? m->key_slots : of->value_decay_gate ? m->dv : 0;
-  counts[MIRAS__ERASE] = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ? 1
+  counts[MIRAS__ERASE] = m->qk_map == MIRAS_QK_MAP_FEEDBACK || conditioned ? 1
                        : of->separate_erase ? m->dk : 0;
   counts[MIRAS__MIX] = rank ? m->dv : 0;
-  counts[MIRAS__FADE] = trapezoid ? 1 : 0;
+  counts[MIRAS__FADE] = trapezoid || conditioned ? 1 : 0;
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
   group[MIRAS__STEP].form = m->tied ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
-  group[MIRAS__THRESHOLD].form = group[MIRAS__FADE].form = MIRAS__GATE_SOFTPLUS;
+  group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
+  group[MIRAS__FADE].form = conditioned ? MIRAS__GATE_RATE : MIRAS__GATE_SOFTPLUS;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count = (uint32_t)(counts[i] * m->heads);
     group[i].cap = i == MIRAS__KEEP && horizon ? 1 - 1 / (float)horizon : 1;
@@ -25526,14 +25735,15 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
     miras__draw(offset + g[MIRAS__STEP].offset + h * steps, erase * m->plan.bare, 0, -3, 0);
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(m, forget, &c), 0);
-    if (rate) miras__draw(rate + h * each, each, 0, c, 0);
+    if (miras__gate_learns(g[MIRAS__KEEP].form)) miras__draw(rate + h * each, each, 0, c, 0);
     for (j = 0; j < each && spread; j++)
       offset[g[MIRAS__KEEP].offset + h * each + j] =
         (float)miras__softplus_inverse(1e-3 * miras__pow(100, (fade ? (double)h + 0.5
                                                                : (double)j + 0.5) / columns));
-    if (fade && !spread)                           /* a, so that exp(-dt a) begins at 1 - f       */
+    if (fade && !spread)               /* a, so that exp(-dt a) begins at 1 - f, or without dt so */
       offset[g[MIRAS__FADE].offset + h] = (float)miras__softplus_inverse(
-        -miras__log(1 - (forget < 1e-4 ? 1e-4 : forget > 0.5 ? 0.5 : forget)) / MIRAS__FIRST_TIME);
+        -miras__log(1 - (forget < 1e-4 ? 1e-4 : forget > 0.5 ? 0.5 : forget)) /
+        (g[MIRAS__FADE].form == MIRAS__GATE_RATE ? 1 : MIRAS__FIRST_TIME));
     forget *= d->decay_ratio > 0 ? (double)d->decay_ratio : 1;
   }
 }
@@ -25604,6 +25814,7 @@ static MIRAS__COLD void miras__mixer_draw(const miras__layer *layer, uint64_t se
     miras__draw_gates(m, w + miras__param_at(&at[MIRAS__W_GATES_OFFSET]),
                       at[MIRAS__W_GATES_RATE].rows
                         ? w + miras__param_at(&at[MIRAS__W_GATES_RATE]) : NULL);
+  if (m->told) miras__draw(w + miras__param_at(&at[MIRAS__W_CENTRE]), m->heads, 0, -0.2, 0);
   /* gains or ridges begin at one place */
   id = at[MIRAS__W_DECAY_LOG].rows ? MIRAS__W_DECAY_LOG
        : at[MIRAS__W_RIDGE].rows   ? MIRAS__W_RIDGE
@@ -25860,9 +26071,13 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
     miras__want(p, MIRAS__W_OFFSET_Q, heads, dk);
     miras__want(p, MIRAS__W_OFFSET_K, heads, dk);
   }
+  if (m->qk_map == MIRAS_QK_MAP_PRECONDITIONED) {
+    m->told = (unsigned char)miras__heads_new(p, "told", heads, heads, dk);
+    miras__want(p, MIRAS__W_CENTRE, heads, 0);
+  }
   miras__want(p, MIRAS__W_GATES_OFFSET, m->gates, 0);
   miras__want(p, MIRAS__W_GATES_RATE,
-              miras__gate_learns(m->gate->form) ? m->gate[MIRAS__KEEP].count : 0, 0);
+              miras__gate_rate(m, MIRAS__FADE) + (m->told ? heads : 0), 0);
   if (m->qk_map == MIRAS_QK_MAP_ERASE) {
     miras__want(p, MIRAS__W_ERASE_SCALE, m->gate[MIRAS__ERASE].count, 0);
     miras__want(p, MIRAS__W_ERASE_MIX, m->gate[MIRAS__ERASE].count, 0);
@@ -25949,9 +26164,11 @@ static int miras__add_angles(miras__program *p, int attends) {
 /* Keys are changed by gates, which are made of numbers g. */
 static void miras__add_keys(miras__program *p, int g) {
   const miras__mixer *m = &p->mixer;
-  miras__op *o = miras__op_new(p, MIRAS__OP_KEYS, m->k, 0, m->key_slots ? 0 : m->own, 0, m->dk);
-  miras__op_reads(o, 1, g, 0);
-  miras__op_reads(o, 2, m->gated, 0);
+  miras__op *o = miras__op_new(p, m->told ? MIRAS__OP_PRECONDITION : MIRAS__OP_KEYS, m->k, 0,
+                               m->key_slots ? 0 : m->own, 0, m->dk);
+  if (m->told) o->part = miras__head_new(p);
+  miras__op_reads(o, 1, m->told ? m->gated : g, 0);
+  miras__op_reads(o, 2, m->told ? m->told : m->gated, 0);
   if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
   miras__op_reads(o, 4, m->key_slots ? m->takes : m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
@@ -26711,7 +26928,7 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
   "o0m1?", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
-  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?"
+  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?", ""
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -27306,7 +27523,8 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
     miras__add_trapezoid(p);
     return 1;
   }
-  if (x->what != MIRAS__OP_KEYS && x->out.array <= all && x->out.array != m->q &&
+  if (x->what != MIRAS__OP_KEYS && x->what != MIRAS__OP_PRECONDITION &&
+      x->out.array <= all && x->out.array != m->q &&
       x->out.array != key)
     return miras__text_not(r, "it is of queries, and of keys as they were read");
   if (x->what == MIRAS__OP_LENGTH) {
@@ -27320,8 +27538,9 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
     (void)miras__text_op(r, x, m->dk);
     return 1;
   }
-  if (!(m->own || m->qk_map == MIRAS_QK_MAP_COMPLEMENT) || !gates || !m->heads)
-    return miras__text_not(r, "keys is of a mixer.qk_map that makes keys by gates, behind these");
+  if (!(m->own || m->qk_map == MIRAS_QK_MAP_COMPLEMENT) || !gates || !m->heads ||
+      (x->what == MIRAS__OP_PRECONDITION) != (m->told > 0))
+    return miras__text_not(r, "it is of a mixer.qk_map that makes keys by gates, behind these");
   miras__add_keys(p, gates->in[0]);
   return 1;
 }
@@ -27477,6 +27696,7 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
       return miras__text_heads(r, x);
     case MIRAS__OP_TAIL: return miras__text_tail(r, x);
     case MIRAS__OP_LENGTH: case MIRAS__OP_TURN: case MIRAS__OP_KEYS: case MIRAS__OP_TRAPEZOID:
+    case MIRAS__OP_PRECONDITION:
       return miras__text_keys(r, x);
     case MIRAS__OP_ANGLES: case MIRAS__OP_ROTATE: case MIRAS__OP_ATTEND:
       return miras__text_attention(r, x);
@@ -27755,7 +27975,8 @@ static int miras__text_complete(miras__reader *r) {
       !miras__text_has_all(r, MIRAS__OP_MEMORY, 0, 1, mac) ||
       !miras__text_has_all(r, MIRAS__OP_ATTEND, 0, 0, p->attending.heads > 0) ||
       !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
-      !miras__text_has_all(r, MIRAS__OP_KEYS, 0, 0, memory && (m->own || keys)) ||
+      !miras__text_has_all(r, m->told ? MIRAS__OP_PRECONDITION : MIRAS__OP_KEYS, 0, 0,
+                           memory && (m->own || keys)) ||
       !miras__text_has_all(r, MIRAS__OP_LOOKUP, 0, 0, m->key_slots > 0) ||
       !miras__text_has_all(r, MIRAS__OP_TRAPEZOID, 0, 0, m->rates > 0) ||
       !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||

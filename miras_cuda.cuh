@@ -895,6 +895,37 @@ struct miras__block_heads_norm_fwd {
 };
 MIRAS__IS(heads_norm_fwd);
 
+/* Channels do not see each other. */
+static miras__conditioning miras__conditioned(const miras__conditioning *all, size_t at) {
+  miras__conditioning x = *all;
+  x.x += at, x.before += at, x.n = miras__at_till(all->n) - at;
+  return x;
+}
+struct miras__block_precondition_fwd {
+  __device__ __noinline__ void operator()(float *y, float *state,
+                                          const miras__conditioning *all) const {
+    const size_t at = miras__at_from(all->n);
+    if (at < miras__at_till(all->n)) {
+      const miras__conditioning x = miras__conditioned(all, at);
+      miras__of_units.precondition_fwd(y + at, state + at, &x);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(precondition_fwd);
+struct miras__block_precondition_bwd {
+  __device__ __noinline__ void operator()(float *dx, float *more, float *dtake, float *dcentre,
+                                          const miras__conditioning *all) const {
+    const size_t at = miras__at_from(all->n);
+    if (at < miras__at_till(all->n)) {
+      const miras__conditioning x = miras__conditioned(all, at);
+      miras__of_units.precondition_bwd(dx + at, more + at, dtake + at, dcentre + at, &x);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(precondition_bwd);
+
 /* Vectors of channels of a row, in turn. */
 struct miras__block_conv_fwd {
   __device__ __noinline__ void operator()(float *z, const miras__conv *x) const {
@@ -5301,6 +5332,7 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
       return p->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT
                ? NULL : "its keys are made of gates, with what is erased apart";
     case MIRAS__OP_TRAPEZOID: return "pairs by the trapezoidal rule are not made here";
+    case MIRAS__OP_PRECONDITION: return "preconditioned keys are not made here";
     case MIRAS__OP_TIMES:
       if (o->in_at[0] % 8 || o->out_at % 8) return "its columns do not begin at a multiple of 8";
       for (i = o->param; i; i = p->param[i].next)

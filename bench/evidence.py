@@ -51,8 +51,8 @@ import plots  # noqa: E402  (the folder of this file has it)
 ROWS = """linear-attention dfw retnet-memory lightning gla-memory mamba-memory mamba2-memory
   hgrn2-memory rwkv6-memory deltanet-memory deltanet-neg-eigval longhorn nlms gated-deltanet
   gated-deltanet-neg-eigval gated-deltanet-2 deltaproduct gated-deltaproduct kda-memory eda
-  mdn comba rwkv7-memory mesa rls softmax-attention sliding-window ttt-linear-memory
-  ttt-mlp-memory titans moneta yaad memora atlas""".split()
+  mdn pgdn pkda-memory comba rwkv7-memory mesa rls softmax-attention sliding-window
+  ttt-linear-memory ttt-mlp-memory titans moneta yaad memora atlas""".split()
 WHOLES = """titans-mac titans-mag titans-mal moneta-h yaad-h memora-h ttt-linear-mamba ttt-mlp-mamba
   rwkv7 transformer""".split()
 FOUR_HEADS = ("ttt-", "titans", "moneta", "yaad", "memora", "atlas", "transformer")

@@ -39,8 +39,8 @@ COLOURS = {
     "deltanet": "#5b9a0b", "deltanet-neg-eigval": "#3b5f0c", "longhorn": "#8cae2b",
     "nlms": "#a8a11c", "gated-deltanet": "#16803c", "gated-deltanet-neg-eigval": "#0a4d27",
     "gated-deltanet-2": "#3fb57a", "deltaproduct": "#0f9d8f", "gated-deltaproduct": "#07655f",
-    "kda": "#7a8f4c", "eda": "#a3b18a", "mdn": "#4d7c0f", "comba": "#6fa58a",
-    "rwkv7": "#3a8d9a",
+    "kda": "#7a8f4c", "eda": "#a3b18a", "mdn": "#4d7c0f", "pgdn": "#2e6b4f", "pkda": "#93a86a",
+    "comba": "#6fa58a", "rwkv7": "#3a8d9a",
     # least squares
     "mesa": "#8a6a1f", "rls": "#b99232",
     # perceptrons

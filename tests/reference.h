@@ -2124,7 +2124,9 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
       if (d->mixer.tied_dt) return 0;
       return (size_t)ref_gate_width(md->learning_rate_gate, md->value_dim) *
              (d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ? 1 : (size_t)md->inner_steps);
-    case REF_FADE: return d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ? 1 : 0;
+    case REF_FADE:
+      return d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ||
+             d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
@@ -2132,7 +2134,9 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
     case REF_VALUE_KEEP:
       return md->value_decay_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
     default:
-      if (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK) return 1;
+      if (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
+          d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
+        return 1;
       return d->mixer.qk_map == MIRAS_QK_MAP_ERASE || d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE
                ? (size_t)md->key_dim : 0;
   }
@@ -2180,7 +2184,9 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
     case REF_STEP:
       return (double)md->learning_rate * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
-    case REF_FADE: return ref_softplus(g);
+    case REF_FADE:
+      if (d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID) return ref_softplus(g);
+      return exp(-exp(a) * ref_softplus(g));
     default: return ref_sigmoid(g);
   }
 }
@@ -2224,11 +2230,12 @@ REF void ref_gate_blocks(const ref_model *m, const miras_memory_desc *md, int l,
 /* gate[which] [tokens, heads, columns], NULL where nothing is learned. Of the low rank that rows h
  * are projected to, or of `made` [tokens, rank]; or of values v, by blocks. */
 REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const double *h,
-                   size_t N, const double *made, const double *v, double *gate[REF_GATES]) {
+                   size_t N, const double *made, const double *v, double *gate[REF_GATES],
+                   ref_branches *branches) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
-  const double *offset, *rate = NULL;
+  const double *offset, *rate = NULL, *fade_rate = NULL;
   double *raw;
   for (int i = 0; i < REF_GATES; i++) {
     gate[i] = NULL;
@@ -2275,13 +2282,17 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
                                                 d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR ||
                                                 d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP))
     rate = ref_param(m, l, "gates.rate");
+  if (d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED) /* behind those of decay gates, if any */
+    fade_rate = ref_param(m, l, "gates.rate") +
+                (rate != NULL ? H * ref_gate_columns(d, md, REF_KEEP) : 0);
   for (int i = 0; i < REF_GATES; i++) {
     const size_t n = H * ref_gate_columns(d, md, i);
+    const double *a = i == REF_KEEP ? rate : i == REF_FADE ? fade_rate : NULL;
     if (n > 0) gate[i] = (double *)ref_zeros(N * n);
     for (size_t r = 0; r < N; r++)
       for (size_t j = 0; j < n; j++)
-        gate[i][r * n + j] = ref_gate(d, md, i, raw[r * columns + before + j],
-                                      rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
+        gate[i][r * n + j] =
+          ref_gate(d, md, i, raw[r * columns + before + j], a != NULL ? a[j] : 0.0);
     before += n;
   }
   if (d->mixer.tied_dt) { /* as many, of the decay gate's numbers: the first columns */
@@ -2290,6 +2301,12 @@ REF void ref_gates(const ref_model *m, const miras_memory_desc *md, int l, const
     for (size_t r = 0; r < N; r++)
       for (size_t j = 0; j < n; j++)
         gate[REF_STEP][r * n + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
+    for (size_t i = 0; i < N * n; i++) { /* where times meet their bounds */
+      const double dt = ref_softplus(raw[i / n * columns + i % n]);
+      const double low = (double)d->mixer.dt_min, high = (double)d->mixer.dt_max;
+      if (low > 0.0) ref_branch(branches, dt < low, fabs(dt - low));
+      if (high > 0.0) ref_branch(branches, dt > high, fabs(dt - high));
+    }
   }
   free(raw);
 }
@@ -2494,6 +2511,32 @@ REF void ref_split(const ref_model *m, int l, double *const gate[REF_GATES], dou
         replace[i] = -k[i];
       }
     }
+}
+
+/* What rows of keys k [tokens, heads, dk] write and erase in preconditioned delta rules, with keep
+ * alpha, per head or key channel, and step beta:
+ *   S = A S + beta (m k) (v - S'A k)',  m = 1.5^(-r / (1 + |r|)),  r = ln(h + 1e-6) - c
+ * h, of a channel, is what keys up to the token have told in it: the sum of b_s k_s^2, times the f
+ * of all tokens since. k becomes m k. */
+REF void ref_precondition(const ref_model *m, int l, double *const gate[REF_GATES], double *k,
+                          double *erase, double *replace, int batch, int T, size_t H, size_t dk) {
+  const double *centre = ref_param(m, l, "precondition.centre");
+  const int channels = ref_layer_of(m, l)->memory.decay_gate == MIRAS_GATE_CHANNEL;
+  double *own = (double *)memcpy(ref_zeros((size_t)batch * (size_t)T * H * dk), k,
+                                 (size_t)batch * (size_t)T * H * dk * sizeof *k);
+  for (size_t i = 0; i < (size_t)batch * (size_t)T * H * dk; i++) {
+    const size_t row = i / dk, t = row / H % (size_t)T, ahead = H * dk;
+    double all = 0.0, left = 1.0, r;
+    for (size_t s = 0; s <= t; s++) {
+      all += left * gate[REF_RATE][row - s * H] * own[i - s * ahead] * own[i - s * ahead];
+      left *= gate[REF_FADE][row - s * H];
+    }
+    r = log(all + 1e-6) - centre[row % H];
+    k[i] = own[i] * pow(1.5, -r / (1.0 + fabs(r)));
+    erase[i] = gate[REF_KEEP][channels ? i : row] * own[i];
+    replace[i] = -gate[REF_STEP][row] * k[i];
+  }
+  free(own);
 }
 
 /* Columns from..from + n - 1 of rows z [tokens, wide] as rows of their own, each over its root
@@ -2718,9 +2761,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t K = d->mixer.qk_heads > 0 ? (size_t)d->mixer.qk_heads : H;
   const int ones = d->mixer.qk_map == MIRAS_QK_MAP_ONES;
   const int trapezoid = d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID;
-  const int split = d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
-                    d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
-  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || split ? 1.0
+  const int erases = md.separate_erase && d->mixer.qk_map != MIRAS_QK_MAP_ERASE;
+  const double length = d->mixer.qk_map == MIRAS_QK_MAP_L2 || erases ? 1.0
                         : d->mixer.qk_map == MIRAS_QK_MAP_RMS ? sqrt((double)dk)
                         : d->mixer.qk_map == MIRAS_QK_MAP_L1 ? -1.0
                                                     : 0.0;
@@ -2732,7 +2774,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   v = ref_values(m, l, &md, h, batch, T);
   if (d->mixer.from_values && !(ones && d->mixer.gate_blocks > 0))
     ref_inner(m, l, v, N, H * dv, ones ? 0 : K * dk, inner);
-  ref_gates(m, &md, l, h, N, inner[0], v, gate);
+  ref_gates(m, &md, l, h, N, inner[0], v, gate, branches);
   free(inner[0]);
   if (ones) {
     q = ref_ones(N * H * dk);
@@ -2763,18 +2805,18 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   if (!trapezoid) ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
   ref_lengthen(k, N * H * steps, dk, length);
-  if (split) {
+  if (md.separate_erase) {
     erase = (double *)ref_zeros(N * H * dk);
     replace = (double *)ref_zeros(N * H * dk);
-    ref_split(m, l, gate, q, k, erase, replace, N, H, dk);
+    if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE)
+      ref_erase(m, l, gate[REF_RATE], k, erase, replace, N, H, dk);
+    else if (d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
+      ref_precondition(m, l, gate, k, erase, replace, batch, T, H, dk);
+    else
+      ref_split(m, l, gate, q, k, erase, replace, N, H, dk);
   }
   for (size_t i = 0; d->mixer.scaled_queries && d->mixer.key_slots == 0 && i < N * H * dk; i++)
     q[i] /= sqrt((double)dk);
-  if (d->mixer.qk_map == MIRAS_QK_MAP_ERASE) {
-    erase = (double *)ref_zeros(N * H * dk);
-    replace = (double *)ref_zeros(N * H * dk);
-    ref_erase(m, l, gate[REF_RATE], k, erase, replace, N, H, dk);
-  }
   ref_scheduled(m, l, &md, N, gate);
 
   md.batch = batch;

@@ -435,7 +435,8 @@ recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba-memory
 recall_rows=$recall_rows,hgrn2-memory,rwkv6-memory,deltanet-memory,deltanet-neg-eigval,longhorn
 recall_rows=$recall_rows,nlms
 recall_rows=$recall_rows,gated-deltanet,gated-deltanet-neg-eigval,gated-deltanet-2,deltaproduct
-recall_rows=$recall_rows,gated-deltaproduct,kda-memory,eda,mdn,comba,rwkv7-memory,mesa
+recall_rows=$recall_rows,gated-deltaproduct,kda-memory,eda,mdn,pgdn,pkda-memory,comba
+recall_rows=$recall_rows,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,gsa:mixer.conv_on=all:mixer.conv_size=4

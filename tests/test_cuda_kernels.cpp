@@ -26,6 +26,7 @@ static unsigned threads = 32;
 
 /* The records and tables of the two sides. */
 #define RECORDS(X) X(matrix) X(norming) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
+  X(conditioning) \
   X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads) \
   X(absorbing) X(scan) X(scan_grads) X(meeting) X(meeting_grads)
 #define RECORD(name) typedef ::miras__##name name;
@@ -511,6 +512,14 @@ template <class Y> struct cases {
     const typename Y::erasing x = {AT(3), AT(4), AT(5), AT(6), LD, M, N};
     K->erase_fwd(AT(0), AT(1), AT(2), &x);
   }
+  BOTH static void precondition_fwd(T *K, const shape *s, float *p) {
+    const typename Y::conditioning x = {AT(2), AT(3), AT(4), AT(5), AT(6), LD, 2 + s->gap, M, N};
+    K->precondition_fwd(AT(0), AT(1), &x);
+  }
+  BOTH static void precondition_bwd(T *K, const shape *s, float *p) {
+    const typename Y::conditioning x = {AT(4), AT(5), AT(6), AT(7), AT(8), LD, 2 + s->gap, M, N};
+    K->precondition_bwd(AT(0), AT(1), AT(2), AT(3), &x);
+  }
   BOTH static void rotary(T *K, const shape *s, float *p) {
     const size_t dim = DIM / 2 * 2, wide = dim * HEADS + s->gap;
     K->rotary(F & 1 ? AT(1) : AT(0), wide, AT(1), wide, AT(2), (F & 2 ? 1 : -1) * (F & 8 ? 2 : 1),
@@ -545,6 +554,7 @@ template <class Y> struct cases {
   X(fold_few, 6) X(decays_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)   \
   X(channel_rows, 6) X(heads_norm_fwd, 32) X(heads_norm_bwd, 32) X(squash_fwd, 2)                 \
   X(squash_bwd, 2) X(conv_fwd, 10) X(qk_norm_fwd, 4) X(qk_norm_bwd, 2) X(erase_fwd, 1)             \
+  X(precondition_fwd, 1) X(precondition_bwd, 1)                                                    \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
   X(channel_decays, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1)              \
   X(fade_bwd, 6) X(momentum_fwd, 1) X(momentum_bwd, 1)                                            \

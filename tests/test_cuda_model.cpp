@@ -290,7 +290,7 @@ static int many(const miras_model_desc *d) {
 /* Whole models as published, in patterns with other layers. */
 static const struct { const char *name, *pattern; } wholes[] = {
   {"rwkv7", "mgmw"}, {"rwkv6", "mg"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"},
-  {"mamba", "mwm"}, {"mamba3", "mw"}};
+  {"mamba", "mwm"}, {"mamba3", "mw"}, {"pkda", "mw"}};
 enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 
 /* Rows of vectors and categories, answered in every way there is: losses, what calls bring back,
@@ -545,7 +545,8 @@ int main(int argc, char **argv) {
       d.layer[0].attention.kv_heads = kind % 8 == 3 ? 1 : 2;
     }
     if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_ARCH_KV_CACHE &&
-        d.layer[0].mixer.qk_map != MIRAS_QK_MAP_FEEDBACK) {
+        d.layer[0].mixer.qk_map != MIRAS_QK_MAP_FEEDBACK &&
+        d.layer[0].mixer.qk_map != MIRAS_QK_MAP_PRECONDITIONED) {
       d.layer[0].type = MIRAS_LAYER_MAC;     /* and its context: of texts of two segments or more */
       d.layer[0].mixer.out_gate_rank = 0;    /* its output gate is a matrix */
       d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].attention.head_dim = 10;

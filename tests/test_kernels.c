@@ -1589,6 +1589,35 @@ static void layer_erase_bwd(const miras__kernels *k, trial *t) {
   k->erase_bwd(dkey.p, derase.p, dreplace.p, drate.p, drate.ld, da.p, db.p, row.p, erase.p, &e);
 }
 
+/* f, b and sums as they are, from 0 on */
+static operand from_zero(operand x, size_t rows, size_t n) {
+  for (size_t r = 0; r < rows; r++)
+    for (size_t i = 0; i < n; i++) x.p[r * x.ld + i] *= x.p[r * x.ld + i];
+  return x;
+}
+
+static void layer_precondition_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), before = take(t, t->rows, t->n, y.ld);
+  operand state = from_zero(packed(t, 1, t->n), 1, t->n), x = take(t, t->rows, t->n, y.ld);
+  operand keep = from_zero(apart(t, t->rows, 1), t->rows, 1), centre = packed(t, 1, 1);
+  operand rate = from_zero(take(t, t->rows, 1, keep.ld), t->rows, 1);
+  const miras__conditioning of = {x.p, before.p, keep.p, rate.p, centre.p, y.ld, keep.ld, t->rows,
+                                  t->n};
+  k->precondition_fwd(y.p, state.p, &of);
+}
+
+static void layer_precondition_bwd(const miras__kernels *k, trial *t) {
+  operand dx = apart(t, t->rows, t->n), more = take(t, t->rows, t->n, dx.ld);
+  operand dtake = take(t, t->rows, t->n, dx.ld), dcentre = packed(t, 1, t->n);
+  operand before = from_zero(take(t, t->rows, t->n, dx.ld), t->rows, t->n);
+  operand x = take(t, t->rows, t->n, dx.ld), centre = packed(t, 1, 1);
+  operand keep = from_zero(apart(t, t->rows, 1), t->rows, 1);
+  operand rate = from_zero(take(t, t->rows, 1, keep.ld), t->rows, 1);
+  const miras__conditioning of = {x.p, before.p, keep.p, rate.p, centre.p, dx.ld, keep.ld, t->rows,
+                                  t->n};
+  k->precondition_bwd(dx.p, more.p, dtake.p, dcentre.p, &of);
+}
+
 static miras__gating gating_of(const trial *t) {
   miras__gating how;
   how.form = (int)(t->variant % (MIRAS__GATE_ROOT8 + 1));
@@ -1684,6 +1713,8 @@ static const struct {
   { "qk_norm_bwd", layer_qk_norm_bwd, 3, 1, 67, 1.2e-6 },
   { "erase_fwd", layer_erase_fwd, 3, 1, 67, 6e-7 },
   { "erase_bwd", layer_erase_bwd, 3, 1, 67, 2e-6 },
+  { "precondition_fwd", layer_precondition_fwd, 3, 1, 67, 8e-7 },
+  { "precondition_bwd", layer_precondition_bwd, 3, 1, 67, 1.5e-6 },
   { "gates_fwd", layer_gates_fwd, 3, 1, 67, 2e-7 },
   { "gates_bwd", layer_gates_bwd, 3, 1, 67, 7e-7 },
   { "complement", layer_complement, 3, 1, 67, 1e-7 },

@@ -274,6 +274,12 @@ static const struct {
    "mixer.scaled_queries=1 .learning_rate=2 .decay_gate=channel .value_dim=5"},
   {MIRAS_PRESET_COMBA, 1, "comba, tied step, three heads, towards the initial memory",
    "mixer.tied_dt=1 .heads=3 .decay_target=initial mixer.share_qk=1"},
+  {MIRAS_PRESET_PGDN, 4, "pgdn, scaled queries, rates up to 2, a horizon, keys of the queries'",
+   "mixer.scaled_queries=1 .learning_rate=2 mixer.decay_horizon=9 .value_dim=5 mixer.share_qk=1"},
+  {MIRAS_PRESET_PGDN, 1, "pgdn, tied step, three heads, towards the initial memory, biases",
+   "mixer.tied_dt=1 .heads=3 .decay_target=initial mixer.projection_bias=1 mixer.conv_bias=1"},
+  {MIRAS_PRESET_PKDA_MEMORY, 4, "pkda, decays by a sigmoid, fixed, resets, a skip",
+   "mixer.decay_form=sigmoid mixer.fixed_gates=1 .reset_every=16 mixer.d_skip=1 mixer.qk_act=none"},
   {MIRAS_PRESET_MAMBA_MEMORY, 4, "mamba, a step of its own, towards the initial memory",
    "mixer.tied_dt=0 .decay_target=initial .value_dim=5"},
   {MIRAS_PRESET_MAMBA_MEMORY, 16, "mamba, bounded times, one head of keys for two, resets",
@@ -314,7 +320,7 @@ static const struct {
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, a function of answers, gated first",
    "mixer.out_act=silu mixer.out_gate_first=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 42, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 45, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -583,6 +589,12 @@ static const struct {
   {"gsa", "slots, convolutions, and attention of one norm", "mw",
    "layers=0 m.type=parallel m.mixer.key_slots=5 m.attention.window=5 m.mixer.conv_on=all "
    "m.mixer.conv_size=4 m.attention.persistent=2 m.mixer.out_gate=silu m.attention.out_gate=1"},
+  {"pkda", "pkda as published", NULL, "m.memory.value_dim=10 m.mixer.out_gate_rank=5"},
+  {"pgdn", "pgdn and attention of one norm", "mw",
+   "layers=0 m.type=parallel m.memory.value_dim=10 m.attention.window=5 m.attention.persistent=2"},
+  {"pkda", "pkda as a gate of attention, a horizon", "mwm",
+   "layers=0 m.type=mag m.attention.window=5 m.attention.head_dim=8 m.memory.key_dim=5 "
+   "m.memory.value_dim=8 m.mixer.out_gate=silu m.mixer.out_gate_rank=0 m.mixer.decay_horizon=30"},
   {"gsa", "slots as a gate of attention", "mwm",
    "layers=0 m.type=mag m.mixer.key_slots=6 m.attention.window=5 m.attention.head_dim=8 "
    "m.memory.key_dim=5 m.memory.value_dim=8 m.mixer.norm_heads=0 m.mixer.out_act=none "
@@ -995,7 +1007,7 @@ static void check_trapezoid(const ref_model *m, const double *h, int T) {
   double *q = ref_moved(m, 0, &md, "q", h, 1, T), *k = ref_moved(m, 0, &md, "k", h, 1, T);
   double *v = ref_mixed(m, 0, "v", h, 1, T, H * dv), *gate[REF_GATES], off = 0.0;
   double *y = (double *)ref_zeros((size_t)T * H * dv), *S = (double *)ref_zeros(dk * dv);
-  ref_gates(m, &md, 0, h, (size_t)T, NULL, NULL, gate);
+  ref_gates(m, &md, 0, h, (size_t)T, NULL, NULL, gate, NULL);
   ref_memory_answers(m, 0, h, h, 1, T, T, y, NULL);
   for (size_t head = 0; head < H; head++) {
     memcpy(S, ref_param(m, 0, "memory.init") + head * dk * dv, dk * dv * sizeof *S);
@@ -1029,6 +1041,92 @@ static void check_trapezoid(const ref_model *m, const double *h, int T) {
   if (!(off < 1e-12)) failed("mamba3: %g from its paper's form", off);
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(q), free(k), free(v), free(y), free(S);
+}
+
+/* PGDN and PKDA (Tumma et al. 2026): A_t = f A_(t-1) + b k (.) k token by token, the error at what
+ * the decay has left, and a step of it along m (.) k. The reference sums squares instead, and hands
+ * the memory what is erased and where. */
+static void check_preconditioned(const ref_model *m, const double *h, int T, double *y) {
+  const miras_layer_desc *d = ref_layer_of(m, 0);
+  const miras_memory_desc md = ref_layer_memory(m, 0);
+  const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
+  const int channels = md.decay_gate == MIRAS_GATE_CHANNEL;
+  const double scale = d->mixer.scaled_queries ? 1.0 / sqrt((double)dk) : 1.0;
+  double *q = ref_mixed(m, 0, "q", h, 1, T, H * dk), *k = ref_mixed(m, 0, "k", h, 1, T, H * dk);
+  double *v = ref_mixed(m, 0, "v", h, 1, T, H * dv), *gate[REF_GATES], off = 0.0;
+  double *S = (double *)ref_zeros(dk * dv), *A = (double *)ref_zeros(dk);
+  ref_gates(m, &md, 0, h, (size_t)T, NULL, NULL, gate, NULL);
+  ref_memory_answers(m, 0, h, h, 1, T, T, y, NULL);
+  ref_lengthen(q, (size_t)T * H, dk, 1.0), ref_lengthen(k, (size_t)T * H, dk, 1.0);
+  for (size_t head = 0; head < H; head++) {
+    memcpy(S, ref_param(m, 0, "memory.init") + head * dk * dv, dk * dv * sizeof *S);
+    for (size_t i = 0; i < dk; i++) A[i] = 0.0;
+    for (size_t at = head; at < (size_t)T * H; at += H) {
+      for (size_t i = 0; i < dk; i++) {
+        A[i] = gate[REF_FADE][at] * A[i] + gate[REF_RATE][at] * k[at * dk + i] * k[at * dk + i];
+        for (size_t j = 0; j < dv; j++)
+          S[i * dv + j] *= gate[REF_KEEP][channels ? at * dk + i : at];
+      }
+      for (size_t j = 0; j < dv; j++) {
+        double error = v[at * dv + j], says = 0.0;
+        for (size_t i = 0; i < dk; i++) error -= S[i * dv + j] * k[at * dk + i];
+        for (size_t i = 0; i < dk; i++) {
+          const double r = log(A[i] + 1e-6) - ref_param(m, 0, "precondition.centre")[head];
+          S[i * dv + j] += gate[REF_STEP][at] * exp(-log(1.5) * r / (1.0 + fabs(r))) *
+                           k[at * dk + i] * error;
+          says += scale * S[i * dv + j] * q[at * dk + i];
+        }
+        off = fmax(off, fabs(says - y[at * dv + j]));
+      }
+    }
+  }
+  if (!(off < 1e-12)) failed("preconditioned: %g from its paper's form", off);
+  for (int i = 0; i < REF_GATES; i++) free(gate[i]);
+  free(q), free(k), free(v), free(S), free(A);
+}
+
+/* Of each row, and with each of what m is made of moved alone: then every head says something
+ * else. */
+static void test_preconditioned(void **state) {
+  enum { T = 20 };
+  static const miras_preset kinds[] = {MIRAS_PRESET_PGDN, MIRAS_PRESET_PKDA_MEMORY};
+  double h[T * WIDTH];
+  (void)state;
+  start();
+  for (int n = 0; n < COUNT(kinds); n++) {
+    subject of = row(kinds[n], 4);
+    miras_model *m = open_model(&of.d, of.name);
+    const miras_memory_desc md = ref_resolve(&of.d.layer[0].memory);
+    const size_t H = (size_t)md.heads, count = (size_t)T * H * (size_t)md.value_dim;
+    double *y = (double *)ref_zeros(count), *moved = (double *)ref_zeros(count);
+    wide w;
+    assert_non_null(m);
+    for (size_t i = 0; i < H; i++)
+      if (miras_model_params(m, NULL)[miras_model_view(m, "blocks.0.precondition.centre")->offset +
+                                      i] != -0.2f)
+        failed("%s: the centre of head %d", of.name, (int)i);
+    settle(m, &of, T, &w);
+    for (int i = 0; i < T * WIDTH; i++) h[i] = (double)(draw() % 2001) / 1000.0 - 1.0;
+    check_preconditioned(&w.r, h, T, y);
+    for (int what = 0; what < 4; what++) { /* c, b, f, and the rate of f: of every head */
+      const char *name = what == 0 ? "blocks.0.precondition.centre"
+                         : what < 3 ? "blocks.0.gates.offset" : "blocks.0.gates.rate";
+      const miras_view *view = miras_model_view(m, name);
+      double *of_head = w.params + view->offset + view->count - (what == 1 ? 2 * H : H);
+      for (size_t i = 0; i < H; i++) of_head[i] += 0.25;
+      check_preconditioned(&w.r, h, T, moved);
+      for (size_t i = 0; i < H; i++) of_head[i] -= 0.25;
+      for (size_t head = 0; head < H; head++) {
+        double off = 0.0;
+        for (size_t i = 0; i < count; i++)
+          if (i / (size_t)md.value_dim % H == head) off = fmax(off, fabs(moved[i] - y[i]));
+        if (!(off > 1e-4)) failed("%s: %s %d of head %d: %g", of.name, name, what, (int)head, off);
+      }
+    }
+    free(w.params), free(y), free(moved);
+    miras_close(m);
+  }
+  finish();
 }
 
 static void test_trapezoid(void **state) {
@@ -1295,6 +1393,8 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
   if (which == REF_KEEP && md->decay_gate == MIRAS_GATE_ENTRY &&
       d->mixer.decay_form == MIRAS_DECAY_FORM_SIGMOID)
     return 0.5; /* a time, of which decay_log makes decays */
+  if (which == REF_FADE && d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
+    return 1.0 - constant * pow(ratio, h);
   if (which == REF_FADE) /* of which its time, 0.1, leaves what the constant says */
     return md->decay_rate > 0.0f ? -10.0 * log(1.0 - constant * pow(ratio, h)) : log(2.0);
   if (which == REF_KEEP && d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID && !(md->decay_rate > 0.0f))
@@ -1457,6 +1557,15 @@ static void check_places(miras_model *m, const char *of) {
   if (sum > total) failed("%s: %zu floats in views, %zu in all", of, sum, total);
 }
 
+/* Numbers that gates have beside their offsets, decays and those of preconditioned keys. */
+static int rates_of(const miras_layer_desc *d, const miras_memory_desc *md) {
+  const int learns = d->mixer.decay_form == MIRAS_DECAY_FORM_RATE ||
+                     d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR ||
+                     d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP;
+  return md->heads * ((learns ? (int)ref_gate_columns(d, md, REF_KEEP) : 0) +
+                      (d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED));
+}
+
 static void test_views(void **state) {
   subject of;
   (void)state;
@@ -1475,7 +1584,7 @@ static void test_views(void **state) {
                            ? 0 : keys * md.inner_steps;
     const int experts = d->layer[0].mlp.experts + d->layer[0].mlp.shared_experts;
     const int mlps = experts > 0 ? experts : 1;
-    int count = 0, at = 0, columns = 0, projected = 0;
+    int count = 0, at = 0, columns = 0, projected = 0, rates;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
     if (m == NULL) continue;
@@ -1515,15 +1624,15 @@ static void test_views(void **state) {
         NEXT(NAME("out_gate.up"), 2, mix->out_gate_rank, values, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (mix->decay_form == MIRAS_DECAY_FORM_RATE || mix->decay_form == MIRAS_DECAY_FORM_FLOOR ||
-          mix->decay_form == MIRAS_DECAY_FORM_STEEP)
-        NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
-             0);
+      rates = rates_of(&d->layer[0], &md);
+      if (rates > 0) NEXT(NAME("gates.rate"), 1, rates, 1, 1, 0);
       if (mix->qk_map == MIRAS_QK_MAP_ERASE) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
       if (mix->qk_map == MIRAS_QK_MAP_FEEDBACK) NEXT(NAME("feedback.gain"), 1, H, 1, 1, 0);
+      if (mix->qk_map == MIRAS_QK_MAP_PRECONDITIONED)
+        NEXT(NAME("precondition.centre"), 1, H, 1, 1, 0);
       next_of_memory(views, count, &at, of.name, l, &md, mix->key_slots);
       if (mix->d_skip) NEXT(NAME("skip.gain"), 1, mix->d_skip > 1 ? values : H, 1, 1, 0);
       if (mix->out_norm != MIRAS_NORM_NONE) NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
@@ -1627,7 +1736,7 @@ static void test_first_values(void **state) {
  * memories of memory layers, shifts, and what test_first_values is about. */
 static void test_drawn_values(void **state) {
   static const char *const own[] = {"gates.offset", "gates.rate", "memory.init", "memory.ridge",
-                                    "memory.decay_log", "shift.mix"};
+                                    "memory.decay_log", "shift.mix", "precondition.centre"};
   static const char *const shaped[] = {".q.weight", ".v.weight", ".conv_q.weight"};
   subject of;
   (void)state;
@@ -3210,6 +3319,30 @@ static void refused(const miras_model_desc *d, const char *field) {
     failed("%s is not in \"%s\"", field, why);
 }
 
+static void refuse_preconditioned(void) {
+  static const char *const fields[] = {"separate_erase", "learning_rate_gate", "decay_gate",
+                                       "qk_heads", "rope.type", "inner_steps", "type"};
+  for (int i = 0; i < COUNT(fields); i++) {
+    miras_model_desc d = describe(MIRAS_PRESET_PGDN, 4);
+    miras_layer_desc *l = &d.layer[0];
+    if (i == 0) l->memory.separate_erase = 0; /* and keys say what is erased */
+    if (i == 1) l->memory.learning_rate_gate = MIRAS_GATE_CHANNEL;
+    if (i == 2)
+      l->memory.decay_gate = MIRAS_GATE_CONSTANT, l->mixer.decay_form = MIRAS_DECAY_FORM_SIGMOID;
+    if (i == 3) l->mixer.qk_heads = 1;
+    if (i == 4) l->mixer.rope.type = MIRAS_ROPE_TYPE_POSITION;
+    if (i == 5) l->memory.inner_steps = 2;
+    if (i == 6) { /* and a segment's keys are told behind those that its memory recalls by */
+      miras_model_preset(&d, MIRAS_PRESET_TITANS_MAC, 1);
+      d.vocab = VOCAB, d.width = WIDTH, d.heads = HEADS;
+      d.layer[0].memory = describe(MIRAS_PRESET_PGDN, 4).layer[0].memory;
+      d.layer[0].mixer.qk_map = MIRAS_QK_MAP_PRECONDITIONED;
+      d.layer[0].mixer.decay_form = MIRAS_DECAY_FORM_RATE;
+    }
+    refused(&d, fields[i]);
+  }
+}
+
 static void test_layer_refusals(void) {
   miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 1);
   d.layer[0].mixer.tied_dt = 1;
@@ -3273,6 +3406,7 @@ static void test_layer_refusals(void) {
     if (i == 3) d.layer[0].mixer.conv_on = MIRAS_CONV_ON_ALL, d.layer[0].mixer.conv_size = 4;
     refused(&d, i == 0 ? "inner_steps" : i == 1 ? "rope.type" : i == 2 ? "rope.share" : "conv_on");
   }
+  refuse_preconditioned();
   d = describe(MIRAS_PRESET_EDA, 4);
   d.layer[0].memory.inner_steps = 1; /* and one pair cannot both erase and write */
   refused(&d, "inner_steps");
@@ -3734,7 +3868,9 @@ static void test_streams(void **state) {
   }
   for (int n = 0; n < FAMILIES; n++) {
     subject s = family(n);
-    if (s.d.layer[0].mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID) check_streams(&s);
+    if (s.d.layer[0].mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ||
+        s.d.layer[0].mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
+      check_streams(&s);
   }
   d = describe(MIRAS_PRESET_YAAD, 4);
   m = open_model(&d, "yaad");
@@ -3853,6 +3989,7 @@ int main(void) {
     cmocka_unit_test(test_forward),
     cmocka_unit_test(test_gradient),
     cmocka_unit_test(test_trapezoid),
+    cmocka_unit_test(test_preconditioned),
     cmocka_unit_test(test_jobs),
     cmocka_unit_test(test_experts),
     cmocka_unit_test(test_session_bits),

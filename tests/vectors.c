@@ -205,6 +205,11 @@ static void draw_erase(data *x, miras_preset kind) {
     } else if (kind == MIRAS_PRESET_GATED_DELTANET_2) {
       tensor_set(a, i, x->in[KEEP].f[i] * rate.f[i] * k);
       tensor_set(b, i, -k);
+    } else if (kind == MIRAS_PRESET_PGDN || kind == MIRAS_PRESET_PKDA_MEMORY) {
+      /* k is m (.) x as it is written: of x = k / m what has decayed is erased */
+      tensor_set(a, i, x->in[KEEP].f[kind == MIRAS_PRESET_PGDN ? i / KEYS : i] *
+                         ((rate.f[i] + 0.625f) * k));
+      tensor_set(b, i, -x->in[STEP].f[i / KEYS] * k);
     } else {
       tensor_set(a, i, -unit.f[i]);
       tensor_set(b, i, rate.f[i] * unit.f[i]);

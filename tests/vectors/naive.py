@@ -97,6 +97,17 @@ def mdn(t, h):
     return out, {"W1": S, "momentum.W1": -M}
 
 
+def preconditioned(t, h):
+    """The key that is written, of which others say what is erased and where."""
+    S, out = t["init.W1"][h], []
+    for n in range(len(t["key"])):
+        keep, k, a, b = (t[x][n, h] for x in ("keep", "key", "erase", "replace"))
+        v = t["learning_rate"][n, h] * t["value"][n, h]
+        S = keep.reshape(-1, 1) * S + torch.outer(b, a @ S) + torch.outer(k, v)
+        out.append(t["query"][n, h] @ S)
+    return out, {"W1": S}
+
+
 def root(w, n):
     return torch.sqrt(1 - w * w)
 
@@ -232,6 +243,7 @@ if __name__ == "__main__":
                      ("s5-memory", diagonal(lambda w, n: 1, True)),
                      ("rg-lru", diagonal(lambda w, n: root(w, n) if n else 1)),
                      ("hgrn-memory", diagonal(lambda w, n: 1 - w)), ("eda", eda), ("mdn", mdn),
+                     ("pgdn", preconditioned), ("pkda-memory", preconditioned),
                      ("ttt-linear-memory", perceptron()), ("ttt-mlp-memory", perceptron()),
                      ("titans", perceptron()), ("moneta", perceptron(l3, lq)),
                      ("yaad", perceptron(mixture)), ("memora", perceptron(l2, signed_kl, "start")),
