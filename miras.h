@@ -349,6 +349,8 @@ typedef enum miras_preset {
                                        whose softmax it is read; no convolutions and output gate,
                                        SiLU of answers, one norm for all heads; published with 4
                                        heads, gate_rank heads * slots                            */
+  MIRAS_PRESET_RAVEN,               /* GSA's, of whose 64 slots a token writes 8, which a router
+                                       picks; queries and keys of one length                     */
   MIRAS_PRESET_LRU,                 /* neither keys nor queries, convolutions or a norm of answers;
                                        a sigmoid of the layer's input as gate                    */
   MIRAS_PRESET_S5,                  /* likewise                                                  */
@@ -505,7 +507,8 @@ typedef enum miras_gate {
                               own (Mamba). The token brings no factor but times tau >= 0, one per
                               entry of the value, [batch, T, heads, value_dim], and entry (i, j)
                               of S [features, value_dim] is left by exp(-exp(a_ij) tau_j), a an
-                              outer parameter of that shape per head. It begins at log(i + 1) or,
+                              outer parameter of that shape per head. It begins at log(i + 1), of
+                              complex entries (turning) at log((i + 1) / 2), as S4D-Lin does; or,
                               with decay_rate, where row i of n is left by alpha^(2 (i+1) / (n+1))
                               in a time of 0.1; with MIRAS_WRITE_SCALE_ROOT or _START and no
                               decay_rate where the squares of what a time of 1/8 leaves of the
@@ -796,7 +799,8 @@ typedef enum miras_qk_map {
   MIRAS_QK_MAP_RMS,        /* both scaled to length sqrt(key_dim): attention, Longhorn           */
   MIRAS_QK_MAP_NONE,       /* both as they are                                                   */
   MIRAS_QK_MAP_COMPLEMENT, /* query as it is, key = 1 - decay gate, without a projection of its own;
-                              needs decay_gate MIRAS_GATE_CHANNEL        (HGRN2; GSA: key_slots) */
+                              needs decay_gate MIRAS_GATE_CHANNEL, or top_slots
+                                                                         (HGRN2; GSA: key_slots) */
   MIRAS_QK_MAP_ERASE,      /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
@@ -1013,6 +1017,14 @@ typedef struct miras_mixer_desc {
                               the decay gates, and a token reads the values by softmax(K q), K
                               [key_slots, key_dim] the keys. So the memory that sessions, files
                               know has keys of key_slots numbers, 1 - f, and these as queries    */
+  int top_slots;           /* key_slots: 0, or a token writes so many of its slots, up to key_slots,
+                              and leaves the others as they are (Raven). With sigmoids s of a
+                              learned number for each slot, of which the largest count, among equals
+                              that of the lower index, slot i of these keeps f_i = alpha^(s_i / sum
+                              s), the sum over these, and all others f_i = 1; alpha is the decay
+                              gate, MIRAS_GATE_HEAD or one for each slot, at least 1e-30. Which
+                              slots these are has no gradient, so that of 1 the router learns
+                              nothing. Queries and keys get the length sqrt(key_dim)             */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv, nor with gate_blocks                                    */
@@ -2789,8 +2801,9 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              Diagonal recurrences (write_scale, turning): lru, s5, rg-lru, hgrn; Griffin's layer.
              Pairs that erase alone (mixer.erase_first): eda. Matrices with momentum: mdn. Tokens
              that read before they write (order read-first), and RWKV-6's layer. Slots that are read
-             by softmax (mixer.key_slots): gsa. Pairs by the trapezoidal rule, and keys that turn by
-             sums of angles: mamba3. Preconditioned keys: pgdn, pkda.
+             by softmax (mixer.key_slots): gsa; of which tokens write a few (mixer.top_slots):
+             raven. Pairs by the trapezoidal rule, and keys that turn by sums of angles: mamba3.
+             Preconditioned keys: pgdn, pkda.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3588,6 +3601,7 @@ typedef struct miras__case {
   miras__fact unpaired;    /* value_dim is odd                                                    */
   miras__fact crossed;     /* dt_min is not below dt_max                                          */
   miras__fact scarce;      /* experts_per_token is more than experts                              */
+  miras__fact crowded;     /* top_slots is more than key_slots                                    */
   miras__fact speaks;      /* a model has tokens                                                  */
   miras__fact adapts, seen; /* its head learns, by keys of hidden rows or vectors                 */
 } miras__case;
@@ -3865,6 +3879,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(rwkv.mix_rank, 11, 1, 4096, 32, "mixer.qk_map none"),
   MIRAS__N(mixer.key_slots, 11, 0, 4096, 0, MIRAS__MEMORY_TYPES " mag, mixer.qk_map complement"),
   MIRAS__P(mixer.out_act, 11, MIRAS_FN_NONE, MIRAS__MEMORY_TYPES, "none silu relu elu"),
+  MIRAS__N(mixer.top_slots, 11, 0, 4096, 0, "mixer.key_slots"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8 q4", ""},
@@ -3893,7 +3908,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(unturned, NULL), MIRAS__F(unturned_keys, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(upside_down, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
-  MIRAS__F(scarce, NULL), MIRAS__F(speaks, "tokens"), MIRAS__F(adapts, "adapt.learning_rate"),
+  MIRAS__F(scarce, NULL), MIRAS__F(crowded, NULL), MIRAS__F(speaks, "tokens"),
+  MIRAS__F(adapts, "adapt.learning_rate"),
   MIRAS__F(seen, "adapt.learning_rate, and adapt.hidden or adapt.vectors")
 #endif
 };
@@ -4014,7 +4030,10 @@ static const miras__rule miras__rules[] = {
    "what is erased is as much as is written"},
   {"mixer.qk_map preconditioned", MIRAS__MEMORY_TYPES " mag, decay_gate head channel",
    "a key is erased as it has decayed"},
-  {"mixer.qk_map complement", "decay_gate channel, by_key, inner_steps 1", NULL},
+  {"mixer.qk_map complement", "inner_steps 1", NULL},
+  {"mixer.qk_map complement, mixer.top_slots 0", "decay_gate channel, by_key", NULL},
+  {"mixer.top_slots", "decay_gate head channel", "it is raised to a slot's share"},
+  {"crowded, mixer.top_slots, mixer.key_slots", "", "the first cannot be more than the second"},
   {"mixer.key_slots",
    "exact, bias dot, feature_map none, normalize 0, learning_rate_gate constant, "
    "value_decay_gate constant",
@@ -4470,6 +4489,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->odd = d->key_dim % 2 && !c->l.mixer.rope.dim && !c->l.mixer.rope.share;
   c->crossed = c->l.mixer.dt_max > 0 && !(c->l.mixer.dt_min < c->l.mixer.dt_max);
   c->scarce = c->l.mlp.experts_per_token > c->l.mlp.experts;
+  c->crowded = c->l.mixer.top_slots > c->l.mixer.key_slots;
   c->uneven = c->l.attention.head_dim % 2 != 0;
   c->unturned = c->l.attention.rope.dim % 2 || c->l.attention.rope.dim > c->l.attention.head_dim;
   c->unturned_keys = c->l.mixer.rope.dim % 2 || c->l.mixer.rope.dim > d->key_dim;
@@ -5546,7 +5566,7 @@ static void miras__scan_params(const miras__plan *p, uint64_t seed, float *init,
   const size_t n = p->features, dv = (size_t)p->d.value_dim, parts = dv / (p->d.turning ? 2 : 1);
   const int ring = !(p->d.decay_rate > 0) && (p->d.write_scale == MIRAS_WRITE_SCALE_ROOT ||
                                               p->d.write_scale == MIRAS_WRITE_SCALE_START);
-  double forget = (double)p->d.decay_rate, each = 1;
+  double forget = (double)p->d.decay_rate, each = p->d.turning ? 0.5 : 1;
   size_t h, i, j;
   (void)init, (void)seed;
   for (h = 0; h < (size_t)p->d.heads; h++, forget *= (double)p->d.decay_ratio) {
@@ -20047,7 +20067,7 @@ static const miras__setting miras__published_as[][8] = {
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
        MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_GRIFFIN, MIRAS__AS_LRU,
-       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT, MIRAS__AS_MAMBA3 };
+       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT, MIRAS__AS_RAVEN, MIRAS__AS_MAMBA3 };
 MIRAS__FITS(miras__published_fit, MIRAS__COUNT(miras__published_as) == MIRAS__AS_TTT);
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -20115,6 +20135,7 @@ static const struct {
    MIRAS_PRESET_RETNET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET)},
   {"hgrn2", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2)},
   {"gsa", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GSA)},
+  {"raven", MIRAS_PRESET_HGRN2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RAVEN)},
   {"lru", MIRAS_PRESET_LRU_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
   {"s5", MIRAS_PRESET_S5_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_LRU)},
   {"hgrn", MIRAS_PRESET_HGRN_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN)},
@@ -20173,6 +20194,16 @@ static void miras__publish_mamba3(miras_layer_desc *l) {
   l->mixer.rope.interleaved = 1;
 }
 
+/* Raven's layer as published (Afzal et al. 2025) is GSA's but for a router, and decays of heads. */
+static void miras__publish_raven(miras_layer_desc *l) {
+  miras__apply(l, miras__published_as[MIRAS__AS_GSA],
+               (int)MIRAS__COUNT(miras__published_as[MIRAS__AS_GSA]));
+  l->mixer.top_slots = 8;
+  l->mixer.decay_form = MIRAS_DECAY_FORM_RATE;
+  l->memory.decay_gate = MIRAS_GATE_HEAD;
+  l->memory.decay_rate = l->memory.decay_ratio = 0.5f;
+}
+
 /* What all layers of Griffin have, and its attention. */
 static void miras__publish_griffin(miras_model_desc *d) {
   miras_attention_desc *a = &d->layer[1].attention;
@@ -20225,6 +20256,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   block = miras__wholes[i].block;
   as = miras__wholes[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
+  else if (as == MIRAS__AS_RAVEN) miras__publish_raven(&d->layer[0]);
   else if (as == MIRAS__AS_MAMBA3) miras__publish_mamba3(&d->layer[0]);
   else miras__apply(&d->layer[0], miras__published_as[as],
                     (int)MIRAS__COUNT(miras__published_as[as]));
@@ -21660,6 +21692,8 @@ typedef struct miras__mixer {
   unsigned char angle, rates;      /* ... and with pairs by the trapezoidal rule, else 0: angles
                                       that the token adds; alpha, beta, gamma                     */
   unsigned char told;              /* with preconditioned keys, else 0: A before the token        */
+  unsigned char fades;             /* ... of slots that a router picks, else 0: what they keep    */
+  uint16_t top_slots;
   miras__plan plan;                /* batch 1                                                     */
   miras__look look;
 } miras__mixer;
@@ -23387,6 +23421,84 @@ static void miras__erase_by_gates_bwd(const miras__visit *a, size_t h) {
   k->axpy_rows(dx, n, 1, miras__gate_of(m, MIRAS__STEP, h, gates), ld, dreplace, n, rows, n);
 }
 
+/* Slots that a router picks (Raven, Afzal et al. 2025): of a head's sigmoids s of a token, C those
+ * `top` slots whose s are the largest. With a = -log alpha, alpha the decay gate of head or slot,
+ *   r_i = s_i / sum of s in C,  f_i = exp(-a r_i),  w_i = 1 - f_i of C;  f_i = 1,  w_i = 0 else
+ * f is what slots keep, w what they take: twice there, since two memories read each. Back, with the
+ * sums df and dw of both, of C alone, for C does not move with s but where it jumps:
+ *   e_i = f_i (dw_i - df_i),  g_i = a e_i (= dr_i),  dalpha += -r_i e_i / alpha
+ *   ds_i = (g_i - sum of r g in C) / sum of s in C
+ * where C is what has w above 0. The sum is never below 1e-9. */
+static void miras__pick_row(float *w, float *f, const float *s, const float *alpha, size_t each,
+                            size_t n, size_t top) {
+  size_t have = 0, equal = 0, i, j;
+  double all = 0;
+  float least;
+  for (j = 0; j < n; j++) {                            /* w: the largest so far, in their order   */
+    if (have == top && !(s[j] > w[top - 1])) continue;
+    for (i = have < top ? have++ : top - 1; i && w[i - 1] < s[j]; i--) w[i] = w[i - 1];
+    w[i] = s[j];
+  }
+  least = w[top - 1];
+  for (i = 0; i < top; i++) all += (double)w[i], equal += w[i] == least;
+  for (j = 0; j < n; j++) {
+    const int in = s[j] > least || (s[j] == least && equal && equal--);
+    const double keep = (double)alpha[j * each];
+    const double share = (double)s[j] / (all > 1e-9 ? all : 1e-9);
+    const double gone = in ? share * miras__log(keep > 1e-30 ? keep : 1e-30) : 0;
+    const double left = miras__expm1(gone);
+    w[j] = (float)-left, f[j] = (float)(1 + left);
+  }
+}
+
+static void miras__pick_row_bwd(float *ds, float *dalpha, const float *dw, const float *df,
+                                const float *w, const float *s, const float *alpha, size_t each,
+                                size_t n) {
+  double all = 0, mean = 0;
+  size_t j;
+  for (j = 0; j < n; j++)
+    if (w[j] > 0) all += (double)s[j];
+  if (!(all > 1e-9)) all = 1e-9;
+  if (!each) dalpha[0] = 0;
+  for (j = 0; j < n; j++) {
+    const double keep = (double)alpha[j * each], share = w[j] > 0 ? (double)s[j] / all : 0;
+    const double e = (1 - (double)w[j]) * ((double)dw[j] - (double)df[j]);
+    const double g = -miras__log(keep > 1e-30 ? keep : 1e-30) * e;
+    const double d = keep > 1e-30 ? -share * e / keep : 0;
+    mean += share * g;
+    ds[j] = (float)(g / all);
+    if (each) dalpha[j] = (float)d;
+    else dalpha[0] += (float)d;
+  }
+  for (j = 0; j < n; j++) ds[j] = w[j] > 0 ? ds[j] - (float)(mean / all) : 0;
+}
+
+/* Of head h's rows; or, back, their adjoint. */
+static void miras__pick_slots(const miras__visit *a, size_t h, int back) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__sheet_of(a, m->gated, 0);
+  const size_t n = m->key_slots, each = m->gate[MIRAS__KEEP].count > m->heads, ld = gates.ld;
+  const float *s = miras__gate_of(m, MIRAS__ERASE, h, gates.p);
+  const float *alpha = miras__gate_of(m, MIRAS__KEEP, h, gates.p);
+  float *w = miras__of_head(a, m->k, h), *f = miras__of_head(a, m->fades, h), *d, *dw, *df;
+  size_t t;
+  if (!back) {
+    for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
+      miras__pick_row(w + t * n, f + t * n, s + t * ld, alpha + t * ld, each, n, m->top_slots);
+    MIRAS__MEET();
+    return;
+  }
+  d = miras__grad(a, m->gated, 0).p;
+  dw = miras__grad_of_head(a, m->k, h), df = miras__grad_of_head(a, m->fades, h);
+  a->k->add(dw, miras__grad_of_head(a, m->takes, h), a->n * n);
+  a->k->add(df, miras__grad_of_head(a, m->fades, m->heads + h), a->n * n);
+  for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
+    miras__pick_row_bwd(miras__gate_of(m, MIRAS__ERASE, h, d) + t * ld,
+                        miras__gate_of(m, MIRAS__KEEP, h, d) + t * ld, dw + t * n, df + t * n,
+                        w + t * n, s + t * ld, alpha + t * ld, each, n);
+  MIRAS__MEET();
+}
+
 /* Keys, and what is erased and put in its place, by qk_map; those of slots are twice there, since
  * two memories read them. */
 static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op *o) {
@@ -23397,9 +23509,11 @@ static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op 
   size_t h;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
-      a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
-                       gates.p + keep->first + h * n,
-                       miras__x_of(a, o, 1).p + keep->from + h * n, gates.ld, a->n, n);
+      if (m->top_slots) miras__pick_slots(a, h, 0);
+      else
+        a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
+                         gates.p + keep->first + h * n,
+                         miras__x_of(a, o, 1).p + keep->from + h * n, gates.ld, a->n, n);
       if (m->key_slots)
         a->k->copy(miras__of_head(a, m->takes, h), miras__of_head(a, m->k, h), a->n * n);
     } else if (m->qk_map == MIRAS_QK_MAP_ERASE) {
@@ -23419,7 +23533,9 @@ static MIRAS__LISTED void miras__op_keys_bwd(const miras__visit *a, const miras_
   size_t h;
   (void)o;
   for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
+    if (m->top_slots) {
+      miras__pick_slots(a, h, 1);
+    } else if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
       float *dkeep = miras__gate_of(m, MIRAS__KEEP, h, dgates.p);
       a->k->axpy_rows(dkeep, dgates.ld, -1, NULL, 0, miras__grad_of_head(a, m->k, h), n, a->n, n);
       if (m->key_slots)
@@ -23687,7 +23803,8 @@ static MIRAS__LISTED void miras__op_precondition_bwd(const miras__visit *a, cons
  *   S_t = S_(t-1) diag(f_t) + k_t (1 - f_t)'        o_t = S_t' q_t
  * has keys k, values 1 - f and decays f of the values' channels. That is the operation LOOKUP, and
  * SOFTMAX stands between the two. f is a gate of either, and of 1 - f there are two arrays, so that
- * each adjoint leaves gradients of its own; those of gates and of keys add them up. */
+ * each adjoint leaves gradients of its own; those of gates and of keys add them up. Where a router
+ * picks slots f lies by heads, with two gradients for each. */
 
 /* The plan of the memories that an operation runs: of those that say y, or of slots' keys. */
 static const miras__plan *miras__plan_of(const miras__program *p, const miras__op *o) {
@@ -23714,6 +23831,12 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
                        grads ? miras__grad_of_head(a, part, h)
                              : miras__of_head(a, part, i == 1 ? h : h / m->group),
                        a->layer->p->array[part].dim);
+  }
+  if (m->fades) {
+    miras__input_set(&g, looks ? 3 + MIRAS__VALUE_KEEP : 3,
+                     grads ? miras__grad_of_head(a, m->fades, looks ? m->heads + h : h)
+                           : miras__of_head(a, m->fades, h), m->key_slots);
+    return g;
   }
   if (m->rates) {
     float *rows = grads ? miras__grad_of_head(a, m->rates, h) : miras__of_head(a, m->rates, h);
@@ -25580,14 +25703,17 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   miras__gates *group = m->gate;
   size_t offset = 0, all = 0;
   int i;
-  counts[MIRAS__KEEP] = miras__keep_width(of);
+  counts[MIRAS__KEEP] = m->top_slots && d->memory.decay_gate == MIRAS_GATE_HEAD
+                          ? 1 : miras__keep_width(of);
   counts[MIRAS__STEP] =
     miras__gate_width(of, of->learning_rate_gate) * (trapezoid ? 1 : m->inner_steps);
   counts[MIRAS__MOMENTUM] = miras__gate_width(of, of->momentum_gate);
   counts[MIRAS__THRESHOLD] = miras__gate_width(of, of->threshold_gate);
-  counts[MIRAS__VALUE_KEEP] = m->key_slots ? m->key_slots : of->value_decay_gate ? m->dv : 0;
+  counts[MIRAS__VALUE_KEEP] = m->top_slots ? 0 : m->key_slots ? m->key_slots
+                            : of->value_decay_gate ? m->dv : 0;
   counts[MIRAS__ERASE] = m->qk_map == MIRAS_QK_MAP_FEEDBACK || conditioned ? 1
-                       : of->separate_erase ? m->dk : 0;
+                       : of->separate_erase ? m->dk
+                       : m->top_slots ? m->key_slots : 0;   /* of slots, what the router says     */
   counts[MIRAS__MIX] = rank ? m->dv : 0;
   counts[MIRAS__FADE] = trapezoid || conditioned ? 1 : 0;
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
@@ -25636,6 +25762,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->dk = (size_t)d->memory.key_dim;
   m->value = m->heads * m->dv, m->inner_steps = (uint32_t)of->inner_steps;
   m->key_slots = (uint32_t)d->mixer.key_slots;
+  m->top_slots = (uint16_t)d->mixer.top_slots;
   if (m->key_slots) m->idling = (uint32_t)miras__pad(1);
   m->qk_heads = d->mixer.qk_heads ? (uint32_t)d->mixer.qk_heads : (uint32_t)m->heads;
   m->group = (uint32_t)m->heads / m->qk_heads;
@@ -25648,7 +25775,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->values = (m->inner_steps - m->plan.bare) * m->value;
   if ((m->qk_map != MIRAS_QK_MAP_COMPLEMENT || m->key_slots) && !d->mixer.share_qk)
     m->keys = m->inner_steps * m->qk;
-  m->length = miras__key_length(m->qk_map, of->key_dim);
+  m->length = miras__key_length(m->top_slots ? MIRAS_QK_MAP_RMS : m->qk_map, (int)m->dk);
   m->query_scale = d->mixer.scaled_queries ? 1 / sqrtf((float)m->dk) : 1;
   m->function[0] = m->function[1] = (unsigned char)d->mixer.qk_act;
   m->function[2] = (unsigned char)d->mixer.v_act;
@@ -26058,6 +26185,8 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   if (m->key_slots) {
     m->takes = (unsigned char)miras__heads_new(p, "takes", heads, heads, m->key_slots);
     m->asks = (unsigned char)miras__heads_new(p, "asks", heads, heads, m->key_slots);
+    if (m->top_slots)
+      m->fades = (unsigned char)miras__heads_new(p, "fades", heads, 2 * heads, m->key_slots);
   }
   if (of->separate_erase) {
     m->erase = (unsigned char)miras__heads_new(p, "erase", heads, heads, dk);
@@ -26171,7 +26300,7 @@ static void miras__add_keys(miras__program *p, int g) {
   miras__op_reads(o, 2, m->told ? m->told : m->gated, 0);
   if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) miras__op_reads(o, 3, m->q, 0);
   miras__op_reads(o, 4, m->key_slots ? m->takes : m->erase, 0);
-  miras__op_reads(o, 5, m->replace, 0);
+  miras__op_reads(o, 5, m->fades ? m->fades : m->replace, 0);
 }
 
 /* Queries and keys turn, get their length, and are changed by gates. */
@@ -26195,7 +26324,7 @@ static void miras__add_memory(miras__program *p, int y, int q, int recalls) {
   if (recalls) return;
   miras__op_reads(o, 1, m->k, 0);
   miras__op_reads(o, 2, m->v, 0);
-  miras__op_reads(o, 3, m->rates ? m->rates : m->gated, 0);
+  miras__op_reads(o, 3, m->rates ? m->rates : m->fades ? m->fades : m->gated, 0);
   miras__op_reads(o, 4, m->erase, 0);
   miras__op_reads(o, 5, m->replace, 0);
 }
@@ -26207,7 +26336,7 @@ static void miras__add_lookup(miras__program *p, int y, int q) {
   o->part = miras__head_new(p);
   miras__op_reads(o, 1, m->own, 0);
   miras__op_reads(o, 2, m->takes, 0);
-  miras__op_reads(o, 3, m->gated, 0);
+  miras__op_reads(o, 3, m->fades ? m->fades : m->gated, 0);
 }
 
 /* What memories are read by: queries or, with slots, the softmax of what these look up. */
@@ -27967,7 +28096,8 @@ static int miras__text_complete(miras__reader *r) {
   const miras__program *p = r->p;
   const miras__mixer *m = &p->mixer;
   const int memory = m->heads > 0, mac = r->d->type == MIRAS_LAYER_MAC;
-  const int key = m->own ? m->own : m->k, keys = m->qk_map == MIRAS_QK_MAP_COMPLEMENT;
+  const int key = m->own ? m->own : m->k;
+  const int keys = m->qk_map == MIRAS_QK_MAP_COMPLEMENT && !m->top_slots;
   const int length = m->length != 0, turn = memory && m->rope.turn > 0;
   if (p->stream != MIRAS__Y) return miras__text_not(r, "the last branch must make out");
   if (p->segmented) return miras__text_not(r, "segments have no end: whole");
@@ -28968,7 +29098,7 @@ static MIRAS__CALLED miras_result miras__slots_plan(const miras_layer_desc *d, m
   look->weights = to->weights, look->state = to->head_state;
   look->scratch = to->scratch, look->scratch_backward = to->scratch_backward;
   if (result != MIRAS_OK) return result;
-  of.key_dim = d->mixer.key_slots;
+  of.key_dim = d->mixer.key_slots, of.decay_gate = MIRAS_GATE_CHANNEL;
   return miras__plan_make(to, &of, why, n);
 }
 static MIRAS__COLD miras_result miras__kind_plan(const miras_layer_desc *d, miras__plan *to,

@@ -2058,6 +2058,7 @@ REF miras_memory_desc ref_layer_memory(const ref_model *m, int l) {
   if (d.key_dim == 0) d.key_dim = m->d.width / d.heads;
   d = ref_resolve(&d);
   if (ref_layer_of(m, l)->mixer.key_slots > 0) d.key_dim = ref_layer_of(m, l)->mixer.key_slots;
+  if (ref_layer_of(m, l)->mixer.top_slots > 0) d.decay_gate = MIRAS_GATE_CHANNEL;
   return d;
 }
 
@@ -2119,6 +2120,7 @@ enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE
 REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *md, int which) {
   switch (which) {
     case REF_KEEP:
+      if (d->mixer.top_slots > 0 && d->memory.decay_gate == MIRAS_GATE_HEAD) return 1;
       return d->mixer.key_slots > 0 ? (size_t)d->mixer.key_slots : (size_t)ref_keep_width(md);
     case REF_STEP:
       if (d->mixer.tied_dt) return 0;
@@ -2137,6 +2139,7 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
       if (d->mixer.qk_map == MIRAS_QK_MAP_FEEDBACK ||
           d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
         return 1;
+      if (d->mixer.top_slots > 0) return (size_t)d->mixer.key_slots;
       return d->mixer.qk_map == MIRAS_QK_MAP_ERASE || d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE
                ? (size_t)md->key_dim : 0;
   }
@@ -2653,6 +2656,31 @@ REF double *ref_slots(const ref_model *m, int l, const miras_memory_desc *md, co
   return p;
 }
 
+/* Decay gates alpha of heads or slots become what slots keep, [tokens, heads, slots], of which a
+ * router picks a few (Raven): of a slot that fewer than `top` others are ahead of, by their sigmoid
+ * or, where it is the same, by their index, alpha to the power of its share. */
+REF void ref_pick(const miras_layer_desc *d, const miras_memory_desc *md, double **alpha,
+                  const double *sigmoid, size_t N) {
+  const size_t H = (size_t)md->heads, S = (size_t)md->key_dim;
+  const size_t each = d->memory.decay_gate == MIRAS_GATE_HEAD ? 1 : S;
+  double *keep = (double *)ref_zeros(N * H * S);
+  for (size_t r = 0; r < N * H; r++) {
+    const double *s = sigmoid + r * S;
+    double all = 0.0;
+    for (int pass = 0; pass < 2; pass++)
+      for (size_t i = 0; i < S; i++) {
+        int ahead = 0;
+        for (size_t j = 0; j < S; j++) ahead += s[j] > s[i] || (s[j] == s[i] && j < i);
+        if (pass == 0) all += ahead < d->mixer.top_slots ? s[i] : 0.0;
+        else
+          keep[r * S + i] = ahead < d->mixer.top_slots
+                              ? pow((*alpha)[r * each + (each > 1 ? i : 0)], s[i] / all) : 1.0;
+      }
+  }
+  free(*alpha);
+  *alpha = keep;
+}
+
 /* Mamba-3's keys or queries of rows h, [tokens, heads, dk] (name k or q): normed, and moved. */
 REF double *ref_moved(const ref_model *m, int l, const miras_memory_desc *md, const char *name,
                       const double *h, int batch, int T) {
@@ -2741,6 +2769,11 @@ REF double *ref_asked_slots(const ref_model *m, int l, const miras_memory_desc *
   const size_t all = (size_t)md->heads * wide;
   double *q = ref_mixed(m, l, "q", asks, batch, T, all), *p;
   double *k = ref_mixed(m, l, "k", h, batch, T, all);
+  if (d->mixer.top_slots > 0) {
+    const size_t rows = (size_t)batch * (size_t)T * (size_t)md->heads;
+    ref_lengthen(q, rows, wide, sqrt((double)wide));
+    ref_lengthen(k, rows, wide, sqrt((double)wide));
+  }
   for (size_t i = 0; d->mixer.scaled_queries && i < (size_t)batch * (size_t)T * all; i++)
     q[i] /= sqrt((double)wide);
   p = ref_slots(m, l, md, keep, q, k, wide, batch, T);
@@ -2776,6 +2809,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
     ref_inner(m, l, v, N, H * dv, ones ? 0 : K * dk, inner);
   ref_gates(m, &md, l, h, N, inner[0], v, gate, branches);
   free(inner[0]);
+  if (d->mixer.top_slots > 0) ref_pick(d, &md, &gate[REF_KEEP], gate[REF_RATE], N);
   if (ones) {
     q = ref_ones(N * H * dk);
   } else if (trapezoid) {

@@ -440,6 +440,7 @@ recall_rows=$recall_rows,rwkv7-memory,mesa
 recall_rows=$recall_rows,softmax-attention,sliding-window
 recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,gsa:mixer.conv_on=all:mixer.conv_size=4
+recall_rows=$recall_rows,raven:mixer.conv_on=all:mixer.conv_size=4
 recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv6,rwkv7,titans-mag
 group=learning
 job 'recall: small networks look pairs up' '' "recall $recall_rows"

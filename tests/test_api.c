@@ -150,6 +150,12 @@ static void named_models(void) {
   assert_int_equal(d.layer[0].mixer.qk_map, MIRAS_QK_MAP_COMPLEMENT);
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_ROOT8);
   assert_int_equal(d.layer[0].mixer.out_act, MIRAS_FN_SILU);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("raven"), 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].mixer.key_slots, 64);
+  assert_int_equal(d.layer[0].mixer.top_slots, 8);
+  assert_int_equal(d.layer[0].memory.decay_gate, MIRAS_GATE_HEAD);
+  assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_RATE);
+  assert_true(d.norm_epsilon == 1e-6f);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("deltanet"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_FN_NONE);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("kda"), 2), MIRAS_OK);
@@ -1133,6 +1139,7 @@ static const wrong wrong_models[] = {
    {{MI(layer[0].memory.decay_gate), MIRAS_GATE_HEAD},
     {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_TIME}}},
   {BASES, "mixer.key_slots", "8", {{MI(layer[0].mixer.key_slots), 8}}},
+  {BASES, "mixer.top_slots", "8", {{MI(layer[0].mixer.top_slots), 8}}},
   {BASES, "mixer.out_act", "2 (gelu); it can be none silu relu elu",
    {{MI(layer[0].mixer.out_act), MIRAS_FN_GELU}}},
   {BASES, "mixer.out_act", "silu",

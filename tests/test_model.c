@@ -316,11 +316,13 @@ static const struct {
    "mixer.projection_bias=1"},
   {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots that forget by rates", "mixer.key_slots=3 "
    "mixer.decay_form=rate"},
+  {MIRAS_PRESET_HGRN2_MEMORY, 4, "hgrn2, slots of which a router picks",
+   "mixer.key_slots=4 mixer.top_slots=2 mixer.decay_form=rate"},
   {MIRAS_PRESET_YAAD, 4, "yaad, a function of answers", "mixer.out_act=elu"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, a function of answers, gated first",
    "mixer.out_act=silu mixer.out_gate_first=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 45, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 49, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -598,7 +600,20 @@ static const struct {
   {"gsa", "slots as a gate of attention", "mwm",
    "layers=0 m.type=mag m.mixer.key_slots=6 m.attention.window=5 m.attention.head_dim=8 "
    "m.memory.key_dim=5 m.memory.value_dim=8 m.mixer.norm_heads=0 m.mixer.out_act=none "
-   "m.mixer.out_gate=silu"}};
+   "m.mixer.out_gate=silu"},
+  {"raven", "raven as published", NULL,
+   "m.memory.value_dim=10 m.mixer.key_slots=5 m.mixer.top_slots=3"},
+  {"raven", "raven, a decay for each slot, all of them, back to the start, resets, a horizon", NULL,
+   "m.memory.decay_gate=channel m.mixer.decay_form=root8 m.mixer.decay_horizon=9 "
+   "m.mixer.key_slots=5 m.mixer.top_slots=5 m.memory.decay_target=initial m.memory.reset_every=16 "
+   "m.mixer.scaled_queries=1 m.memory.learning_rate=0.8 m.mixer.d_skip=1"},
+  {"raven", "raven, fixed decays, convolutions, and attention of one norm", "mw",
+   "layers=0 m.type=parallel m.mixer.key_slots=4 m.mixer.top_slots=2 m.mixer.fixed_gates=1 "
+   "m.mixer.conv_on=all m.mixer.conv_size=4 m.attention.window=5 m.mixer.projection_bias=1"},
+  {"raven", "raven as a gate of attention", "mwm",
+   "layers=0 m.type=mag m.mixer.key_slots=4 m.mixer.top_slots=2 m.attention.window=5 "
+   "m.attention.head_dim=8 m.memory.key_dim=5 m.memory.value_dim=8 m.mixer.norm_heads=0 "
+   "m.mixer.out_act=none m.mixer.out_gate=silu m.memory.chunk=4"}};
 
 static subject family(int n) {
   subject s;
@@ -1773,8 +1788,6 @@ static void test_drawn_values(void **state) {
   finish();
 }
 
-/* ---- experts ---- */
-
 static float *param_of(miras_model *m, const char *name, size_t *count) {
   int views = 0;
   const miras_view *v = miras_model_views(m, &views);
@@ -1786,6 +1799,58 @@ static float *param_of(miras_model *m, const char *name, size_t *count) {
   fail_msg("no %s", name);
   return NULL;
 }
+
+/* ---- slots that a router picks ---- */
+
+/* A token changes the values of so many slots, and those of all others not in a bit; of equal
+ * numbers the first are picked. */
+static void test_picked_slots(void **state) {
+  enum { S = 7, TOP = 2, DV = 6 };
+  miras_model_desc d;
+  (void)state;
+  start();
+  for (int equal = 0; equal < 2; equal++) {
+    size_t count, seen[S] = {0};
+    float before[S * DV], after[S * DV];
+    miras_session *s;
+    miras_model *m;
+    miras_view v;
+    assert_int_equal(miras_model_preset(&d, MIRAS_PRESET_RAVEN, 1), MIRAS_OK);
+    d.vocab = VOCAB, d.width = WIDTH, d.seed = 7;
+    set_fields(&d, "m.mixer.key_slots=7 m.mixer.top_slots=2 m.memory.value_dim=6 m.memory.heads=2 "
+                   "m.mixer.gate_rank=5");
+    m = open_model(&d, "slots");
+    disturb(m, 11);
+    if (equal) {
+      float *x = param_of(m, "blocks.0.gates.up", &count);
+      memset(x, 0, count * sizeof *x);
+      x = param_of(m, "blocks.0.gates.offset", &count);
+      memset(x, 0, count * sizeof *x);
+    }
+    s = miras_session_open(m, NULL, NULL, NULL, 0);
+    miras_session_step(s, 3);
+    assert_int_equal(miras_session_part(s, 0, 0, &v), MIRAS_PART_STATE);
+    assert_int_equal(v.count, S * DV);
+    assert_int_equal(miras_session_get(s, 0, 1, v.name, before, NULL, 0), MIRAS_OK);
+    for (int t = 0; t < 40; t++) {
+      size_t moved = 0;
+      miras_session_step(s, t * 5 % VOCAB);
+      assert_int_equal(miras_session_get(s, 0, 1, v.name, after, NULL, 0), MIRAS_OK);
+      for (size_t i = 0; i < S; i++) {
+        const unsigned is = memcmp(before + i * DV, after + i * DV, DV * sizeof *after) != 0;
+        moved += is, seen[i] += is;
+      }
+      if (moved != TOP) failed("token %d writes %zu slots", t, moved);
+      memcpy(before, after, sizeof before);
+    }
+    for (size_t i = 0; i < S && equal; i++)
+      if (seen[i] != (i < TOP ? 40u : 0u)) failed("slot %zu is written %zu times", i, seen[i]);
+    miras_close(s), miras_close(m);
+  }
+  finish();
+}
+
+/* ---- experts ---- */
 
 /* Experts that a token has not chosen are not even read, and learn nothing; of equals the first are
  * chosen, and so they are of a text of no numbers, which stays the only one. */
@@ -3382,6 +3447,15 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_PRESET_GLA_MEMORY, 1);
   d.layer[0].mixer.key_slots = 4; /* and keys are no complement */
   refused(&d, "key_slots");
+  for (int i = 0; i < 4; i++) {
+    miras_model_preset(&d, MIRAS_PRESET_RAVEN, 1);
+    d.vocab = VOCAB, d.width = WIDTH, d.heads = HEADS;
+    if (i == 0) d.layer[0].mixer.key_slots = 7; /* and a token writes 8 */
+    if (i == 1) d.layer[0].mixer.key_slots = 0; /* and there are none */
+    if (i == 2) d.layer[0].mixer.top_slots = 0; /* and the decay gate is one per head */
+    if (i == 3) d.layer[0].memory.decay_gate = MIRAS_GATE_CONSTANT;
+    refused(&d, i == 2 ? "decay_gate" : i == 3 ? "decay" : "top_slots");
+  }
   d = describe(MIRAS_PRESET_RWKV7_MEMORY, 1);
   d.layer[0].mixer.qk_map = MIRAS_QK_MAP_L2; /* and the memory wants to be told what to erase */
   refused(&d, "qk_map");
@@ -3991,6 +4065,7 @@ int main(void) {
     cmocka_unit_test(test_trapezoid),
     cmocka_unit_test(test_preconditioned),
     cmocka_unit_test(test_jobs),
+    cmocka_unit_test(test_picked_slots),
     cmocka_unit_test(test_experts),
     cmocka_unit_test(test_session_bits),
     cmocka_unit_test(test_session_tiles),
