@@ -337,6 +337,8 @@ typedef enum miras_preset {
                                        angles that tokens add up, neither convolutions nor a norm of
                                        answers; published with key_dim 128, value_dim 64 and heads
                                        twice the width in all                                    */
+  MIRAS_PRESET_LOG_LINEAR_MAMBA2,   /* Mamba-2's with mixer.levels 10; published with 15         */
+  MIRAS_PRESET_LOG_LINEAR_GDN,      /* Gated DeltaNet likewise                                   */
   MIRAS_PRESET_DELTANET,            /* without an output gate                                    */
   MIRAS_PRESET_GLA,                 /* keys, queries and values as projected; key_dim is half of
                                        value_dim there                                           */
@@ -1025,6 +1027,21 @@ typedef struct miras_mixer_desc {
                               gate, MIRAS_GATE_HEAD or one for each slot, at least 1e-30. Which
                               slots these are has no gradient, so that of 1 the router learns
                               nothing. Queries and keys get the length sqrt(key_dim)             */
+  int levels;              /* types memory, mag, parallel: 0, or 2..32: each head has a Fenwick tree
+                              of states (log-linear attention, Guo et al. 2025). Of position t, from
+                              0 on, level 0 is the token's own pair, and level l, if bit l - 1 of t
+                              is 1, those of 2^(l-1) tokens from t - t mod 2^l on; the last level,
+                              levels - 1, has all older ones. With S_l what a memory would have of
+                              level l's pairs, decayed and erased by all tokens since,
+                                y_t = sum_l lambda_l S_l' q_t,  lambda_l = softplus(g_l)
+                              lambda a gate that begins at 1, where y is the plain memory's. A head
+                              has time and state of `levels` heads, which sessions and files know:
+                              from h * levels on those begun anew at multiples of 2^l, the last
+                              one never. Answers are sums of differences of theirs: their error is
+                              that of the plain memory, also where the lambda of what is large is
+                              near 0. Needs a matrix that is linear in its state, gradient descent,
+                              MIRAS_RETENTION_L2, one pair a token, MIRAS_GATE_HEAD for decay and
+                              rate and, but for MIRAS_BIAS_DOT, MIRAS_ORDER_DECAY_FIRST          */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv, nor with gate_blocks                                    */
@@ -1936,12 +1953,13 @@ MIRAS_API miras_result miras_session_score(miras_session *s, const int32_t *toke
 MIRAS_API const float *miras_session_logits(const miras_session *s);
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
-/* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
- * (keys turned by their positions). Layers of types mag and mac have the memory's first, whose
- * parts are told, then those of attention, with parts `keys` and `values`, of a mac then those of
- * what is recalled: a memory that is set is recalled from the next segment on. Outer parameters are
- * those of the model. An MLP layer has no parts, nor has what makes keys and values of tokens (rows
- * of convolutions, keys of slots, the token before of mamba3, the A of preconditioned keys). */
+/* As the calls of a memory, for a layer's: its heads, times mixer.levels where there are any, or of
+ * attention its heads of keys and values (keys turned by their positions). Layers of types mag and
+ * mac have the memory's first, whose parts are told, then those of attention, with parts `keys` and
+ * `values`, of a mac then those of what is recalled: a memory that is set is recalled from the next
+ * segment on. Outer parameters are those of the model. An MLP layer has no parts, nor has what makes
+ * keys and values of tokens (rows of convolutions, keys of slots, the token before of mamba3, the A
+ * of preconditioned keys). */
 MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
                                         miras_view *part);
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
@@ -2739,6 +2757,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
                                     values with mixer.gate_blocks; of type rwkv blocks makes b of
                                     five mixes of numbers of low rank (rwkv.mix_rank)
        y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of mac
+       restart, y = weigh a         with mixer.levels, behind gates and of what memories say
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
      if not at the end. Weights have names of published layers, which say how they begin,
@@ -2803,7 +2822,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              that read before they write (order read-first), and RWKV-6's layer. Slots that are read
              by softmax (mixer.key_slots): gsa; of which tokens write a few (mixer.top_slots):
              raven. Pairs by the trapezoidal rule, and keys that turn by sums of angles: mamba3.
-             Preconditioned keys: pgdn, pkda.
+             Preconditioned keys: pgdn, pkda. Trees of states (mixer.levels): log-linear-mamba2 and
+             -gdn.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3878,6 +3898,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.erase_first, 11, 0, 1, 0, "type not rwkv"),
   MIRAS__N(rwkv.mix_rank, 11, 1, 4096, 32, "mixer.qk_map none"),
   MIRAS__N(mixer.key_slots, 11, 0, 4096, 0, MIRAS__MEMORY_TYPES " mag, mixer.qk_map complement"),
+  MIRAS__N(mixer.levels, 11, 0, 32, 0, MIRAS__MEMORY_TYPES " mag, mixer.qk_map l2 rms none l1"),
   MIRAS__P(mixer.out_act, 11, MIRAS_FN_NONE, MIRAS__MEMORY_TYPES, "none silu relu elu"),
   MIRAS__N(mixer.top_slots, 11, 0, 4096, 0, "mixer.key_slots"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
@@ -4038,6 +4059,13 @@ static const miras__rule miras__rules[] = {
    "exact, bias dot, feature_map none, normalize 0, learning_rate_gate constant, "
    "value_decay_gate constant",
    "both states of a slot take what it forgets"},
+  {"mixer.levels 1", "", "it must be 0, or from 2 on"},
+  {"mixer.levels",
+   "architecture matrix, exact, retention l2, algorithm gradient-descent, order not read-first, "
+   "inner_steps 1, decay_gate head, learning_rate_gate head, value_decay_gate constant, "
+   "decay_target zero, feature_map none, normalize 0, reset_every 0, mixer.from_values 0",
+   "a level is the memory begun anew"},
+  {"mixer.levels, bias not dot", "order decay-first", "a level is the memory begun anew"},
   {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1 ones",
    "queries and keys are parts of one product"},
   {"mixer.qk_map ones",
@@ -13713,7 +13741,8 @@ static void miras__tape_keep(const miras__call *a, size_t t) {
 }
 
 /* The cotangents of the state behind a call come in, those of its two pieces; and of those before
- * it w, where it is not NULL, goes to the initial memory if it began there, else all to dstate. */
+ * it w, where it is not NULL, goes to the initial memory if it began there (dinit NULL: it has been
+ * dropped), else all to dstate. */
 static void miras__dstate_in(const miras__call *a, float *one, float *other) {
   const size_t n = a->p->split, rest = a->p->head_dstate - n;
   if (a->dstate) a->K->copy(one, a->dstate, n), a->K->copy(other, a->dstate + n, rest);
@@ -13723,7 +13752,7 @@ static void miras__dstate_out(const miras__call *a, const float *w, const float 
                               const float *other) {
   const size_t n = a->p->split, all = a->p->head_dstate;
   float *d = a->dstate;
-  if (!a->position && w) a->K->add(a->dinit, w, a->p->weights);
+  if (!a->position && w && a->dinit) a->K->add(a->dinit, w, a->p->weights);
   if (d && a->position) a->K->copy(d, one, n), a->K->copy(d + n, other, all - n);
   else if (d) a->K->fill(d, 0, all);
 }
@@ -20067,7 +20096,8 @@ static const miras__setting miras__published_as[][8] = {
 };
 enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET,
        MIRAS__AS_GLA, MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_GRIFFIN, MIRAS__AS_LRU,
-       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT, MIRAS__AS_RAVEN, MIRAS__AS_MAMBA3 };
+       MIRAS__AS_HGRN, MIRAS__AS_GSA, MIRAS__AS_TTT, MIRAS__AS_RAVEN, MIRAS__AS_MAMBA3,
+       MIRAS__AS_LEVELS = 32 };      /* added to one of these */
 MIRAS__FITS(miras__published_fit, MIRAS__COUNT(miras__published_as) == MIRAS__AS_TTT);
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -20128,6 +20158,10 @@ static const struct {
    MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2)},
   {"mamba3",
    MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA3)},
+  {"log-linear-mamba2", MIRAS_PRESET_MAMBA2_MEMORY MIRAS__AS("m", MIRAS_LAYER_MEMORY, 0, 0, 0,
+                                                             MIRAS__AS_MAMBA2 + MIRAS__AS_LEVELS)},
+  {"log-linear-gdn", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0,
+                                                           MIRAS__AS_ROW + MIRAS__AS_LEVELS)},
   {"deltanet",
    MIRAS_PRESET_DELTANET_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET)},
   {"gla", MIRAS_PRESET_GLA_MEMORY MIRAS__AS("", MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA)},
@@ -20254,7 +20288,8 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   d->layer[2].attention.out_gate = d->layer[2].attention.qk_norm = miras__wholes[i].gates;
   d->layer[2].attention.rope.share = (miras_rope_share)miras__wholes[i].rope_share;
   block = miras__wholes[i].block;
-  as = miras__wholes[i].as;
+  as = miras__wholes[i].as % MIRAS__AS_LEVELS;
+  d->layer[0].mixer.levels = as < miras__wholes[i].as ? 10 : 0;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
   else if (as == MIRAS__AS_RAVEN) miras__publish_raven(&d->layer[0]);
   else if (as == MIRAS__AS_MAMBA3) miras__publish_mamba3(&d->layer[0]);
@@ -21647,7 +21682,7 @@ typedef struct miras__gates {
 } miras__gates;
 
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
-       MIRAS__MIX, MIRAS__FADE, MIRAS__GATE_GROUPS };
+       MIRAS__MIX, MIRAS__FADE, MIRAS__GATE_GROUPS, MIRAS__WEIGHTS = MIRAS__FADE };
 
 /* Rotary positions: `turn` entries of a head turn, by period of positions, or 0; pairs: of
  * neighbours. turns: [tile, turn] cosines and sines of a tile's positions, of yarn times its
@@ -21664,8 +21699,9 @@ typedef struct miras__look {
   size_t weights, state, scratch, scratch_backward;
 } miras__look;
 
-/* The memories of a layer, one per head; with slots two, of which the first has the slots' keys:
- * `look`. dk: of the keys and queries that are made of tokens. */
+/* The memories of a layer: `heads` of them, one for each head of values or, with levels, several;
+ * with slots two for each, of which the first has the slots' keys: `look`. dk: of the keys and
+ * queries that are made of tokens. */
 typedef struct miras__mixer {
   size_t heads, dk, dv, value;
   uint32_t inner_steps, key_slots;
@@ -21690,9 +21726,11 @@ typedef struct miras__mixer {
   unsigned char q, k, v, own, erase, replace, gated;   /* arrays: what heads read of a token      */
   unsigned char takes, asks;       /* of slots: what they take, again; softmax of their answers   */
   unsigned char angle, rates;      /* ... and with pairs by the trapezoidal rule, else 0: angles
-                                      that the token adds; alpha, beta, gamma                     */
+                                      that the token adds; alpha, beta, gamma; with levels rates of
+                                      each memory, alpha and the step                             */
   unsigned char told;              /* with preconditioned keys, else 0: A before the token        */
   unsigned char fades;             /* ... of slots that a router picks, else 0: what they keep    */
+  unsigned char levels;            /* memories of a head, one behind the other; 0: one            */
   uint16_t top_slots;
   miras__plan plan;                /* batch 1                                                     */
   miras__look look;
@@ -22630,7 +22668,7 @@ enum {
   MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
   MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
   MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_TRAPEZOID,
-  MIRAS__OP_PRECONDITION, MIRAS__OP_COUNT
+  MIRAS__OP_PRECONDITION, MIRAS__OP_RESTART, MIRAS__OP_WEIGH, MIRAS__OP_COUNT
 };
 
 /* The visit's rows of the residual stream before an adjoint, and behind it. */
@@ -23098,6 +23136,12 @@ static MIRAS__LISTED void miras__op_gates_bwd(const miras__visit *a, const miras
 static float *miras__gate_of(const miras__mixer *m, int which, size_t h, float *gates) {
   const miras__gates *group = &m->gate[which];
   return group->count ? gates + group->first + h * (group->count / m->heads) : NULL;
+}
+
+/* Heads of values and of answers; and of which memory h is. */
+static size_t miras__says(const miras__mixer *m) { return m->value / m->dv; }
+static size_t miras__head_of(const miras__mixer *m, size_t h) {
+  return m->levels ? h / m->levels : h;
 }
 
 /* ---- what heads read ---- */
@@ -23792,6 +23836,107 @@ static MIRAS__LISTED void miras__op_precondition_bwd(const miras__visit *a, cons
   }
 }
 
+/* ---- levels (log-linear attention) ----
+ *
+ * With P_l the memory that begins anew at every multiple of 2^l, and P_(L-1) that which never does,
+ * the bucket of level l is what P_l has and P_(l-1) has not: decays and what is erased are linear
+ * in the state, and a token's are the same in all P. So
+ *   y = lambda_0 P_0' q + sum_(l>0) lambda_l (P_l - P_(l-1))' q = sum_l mu_l P_l' q
+ *   mu_l = lambda_l - lambda_(l+1),  mu_(L-1) = lambda_(L-1)
+ * P_l is the memory with a decay of 0 at those positions, which comes before all else that a token
+ * does: RESTART makes such decays. The chunks of room @50 multiply decays and divide by none, so
+ * that they are exact with them. WEIGH adds the answers up. Back,
+ *   dP_l'q = mu_l dy,  dmu_l = dy . P_l'q,  dlambda_l = dmu_l - dmu_(l-1)
+ * and the decay gate has the sum of the levels' but where they begin anew, the step that of all.
+ * What the differences cost (64 tokens, decays of 0.25 to 0.75, one lambda 1, the others 1e-6): of
+ * answers up to 0.07 to 0.8, by the level, 4e-8 to 8e-8, where the plain memory's go to 0.9. */
+
+/* Of rates [T, 2] of a memory, alpha and the step, or of their gradients, the former is 0 where the
+ * level begins anew. */
+static void miras__restart_rows(const miras__visit *a, float *rates, size_t level) {
+  const uint64_t every = (uint64_t)1 << level;
+  const size_t first = (size_t)((0 - (a->position + (uint64_t)a->first)) & (every - 1));
+  if (level + 1 < a->layer->p->mixer.levels && first < a->n)
+    a->k->fill_rows(rates + 2 * first, 2 * (size_t)every, 0,
+                    (size_t)((a->n - first - 1) / every) + 1, 1);
+}
+
+/* rates of each memory */
+static MIRAS__LISTED void miras__op_restart(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet gates = miras__x_of(a, o, 0);
+  size_t h;
+  for (h = 0; h < m->heads; h++) {
+    float *rates = miras__of_head(a, o->out, h);
+    const float *of = gates.p + h / m->levels;
+    a->k->copy_rows(rates, 2, of + m->gate[MIRAS__KEEP].first, gates.ld, a->n, 1);
+    a->k->copy_rows(rates + 1, 2, of + m->gate[MIRAS__STEP].first, gates.ld, a->n, 1);
+    miras__restart_rows(a, rates, h % m->levels);
+  }
+}
+
+/* dgates = the levels' sums. */
+static MIRAS__LISTED void miras__op_restart_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet d = miras__dx_of(a, o, 0);
+  size_t h;
+  int i;
+  for (h = 0; h < m->heads; h++) {
+    float *drates = miras__grad_of_head(a, o->out, h);
+    miras__restart_rows(a, drates, h % m->levels);
+    for (i = MIRAS__KEEP; i <= MIRAS__STEP; i++) {
+      float *to = d.p + m->gate[i].first + h / m->levels;
+      if (h % m->levels) a->k->add_rows(to, d.ld, drates + i, 2, a->n, 1);
+      else a->k->copy_rows(to, d.ld, drates + i, 2, a->n, 1);
+    }
+  }
+}
+
+/* mu [n, levels] of head h. */
+static void miras__mu_of(const miras__visit *a, const miras__op *o, float *mu, size_t h) {
+  const size_t n = a->layer->p->mixer.levels;
+  const miras__sheet gates = miras__x_of(a, o, 1);
+  const float *lambda = gates.p + h * n;
+  a->k->copy_rows(mu, n, lambda, gates.ld, a->n, n);
+  a->k->axpy_rows(mu, n, -1, NULL, 0, lambda + 1, gates.ld, a->n, n - 1);
+}
+
+static MIRAS__LISTED void miras__op_weigh(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet y = miras__y_of(a, o), x = miras__x_of(a, o, 0);
+  const size_t n = m->levels, dv = m->dv;
+  float *mu = miras__own_room(a);
+  size_t h;
+  for (h = 0; h < m->heads; h++) {
+    float *to = y.p + h / n * dv;
+    if (h % n == 0) {
+      miras__mu_of(a, o, mu, h / n);
+      a->k->scale_rows(to, y.ld, 1, mu, n, x.p + h * dv, x.ld, a->n, dv);
+    } else {
+      a->k->axpy_rows(to, y.ld, 1, mu + h % n, n, x.p + h * dv, x.ld, a->n, dv);
+    }
+  }
+}
+
+static MIRAS__LISTED void miras__op_weigh_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras__sheet dy = miras__dy_of(a, o), x = miras__x_of(a, o, 0);
+  const miras__sheet dx = miras__dx_of(a, o, 0), dgates = miras__dx_of(a, o, 1);
+  const size_t n = m->levels, dv = m->dv;
+  float *mu = miras__own_room(a), *dmu = mu + MIRAS__TILE * n;
+  size_t h, l;
+  for (h = 0; h < m->heads; h += n) {
+    const float *d = dy.p + h / n * dv;
+    miras__mu_of(a, o, mu, h / n);
+    for (l = 0; l < n; l++) {
+      a->k->dot_rows(0, dmu + l, n, d, dy.ld, x.p + (h + l) * dv, x.ld, a->n, dv);
+      a->k->scale_rows(dx.p + (h + l) * dv, dx.ld, 1, mu + l, n, d, dy.ld, a->n, dv);
+    }
+    a->k->copy_rows(dgates.p + h, dgates.ld, dmu, n, a->n, n);
+    a->k->axpy_rows(dgates.p + h + 1, dgates.ld, -1, NULL, 0, dmu, n, a->n, n - 1);
+  }
+}
+
 /* ---- memories ----
  *
  * Gated slot attention (Zhang et al. 2024): with f_t [m] the decay gates of m slots, keys K [m, dk]
@@ -23829,7 +23974,8 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
     if (part)
       miras__input_set(&g, i < 3 ? i : i + 5,
                        grads ? miras__grad_of_head(a, part, h)
-                             : miras__of_head(a, part, i == 1 ? h : h / m->group),
+                             : miras__of_head(a, part, i == 1 ? miras__head_of(m, h)
+                                                              : h / m->group),
                        a->layer->p->array[part].dim);
   }
   if (m->fades) {
@@ -23840,8 +23986,8 @@ static miras__head_grads miras__head_rows(const miras__visit *a, const miras__op
   }
   if (m->rates) {
     float *rows = grads ? miras__grad_of_head(a, m->rates, h) : miras__of_head(a, m->rates, h);
-    miras__input_set(&g, 3, rows, 3);
-    miras__input_set(&g, 4, rows + 1, 3);
+    miras__input_set(&g, 3, rows, a->layer->p->array[m->rates].dim);
+    miras__input_set(&g, 4, rows + 1, a->layer->p->array[m->rates].dim);
     return g;
   }
   for (i = 0; m->gated && i < 5; i++) {
@@ -23860,7 +24006,8 @@ static void miras__layer_head(const miras__layer *layer, const miras__kernels *k
   memset(run, 0, sizeof *run);
   run->K = k;
   run->p = &p->mixer.plan;
-  run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * p->mixer.plan.weights;
+  run->init = miras__weight(layer, MIRAS__W_MEMORY) +
+              miras__head_of(&p->mixer, h) * p->mixer.plan.weights;
   run->zeros = 0;
   if (ridge->rows) run->ridge = layer->w + miras__param_at(ridge) + h * ridge->cols;
   if (fade->rows) run->decay_log = layer->w + miras__param_at(fade) + h * fade->cols;
@@ -23953,9 +24100,16 @@ static MIRAS__LISTED void miras__op_memory(const miras__visit *a, const miras__o
   }
 }
 
-/* The sums of head h for what its memory begins with: parameter `init`, and others. */
+/* The sums of head h for what its memory begins with: parameter `init`, and others. Of levels all
+ * but the last drop it with the first token. */
 static void miras__layer_sums(const miras__visit *a, int init, size_t h, miras__call *run) {
-  const size_t heads = a->layer->p->mixer.heads;
+  const miras__mixer *m = &a->layer->p->mixer;
+  const size_t heads = m->heads;
+  if (m->levels) {
+    if (h % m->levels + 1 == m->levels)
+      run->dinit = miras__head_sum(a, init, h / m->levels, miras__says(m));
+    return;
+  }
   run->dinit = miras__head_sum(a, init, h, heads);
   run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h, heads);
   run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h, heads);
@@ -24004,7 +24158,7 @@ static MIRAS__LISTED void miras__op_skip(const miras__visit *a, const miras__op 
   const miras__sheet y = miras__y_of(a, o);
   const size_t n = m->dv, ldv = a->layer->p->array[o->in[0]].dim;
   size_t h;
-  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
+  for (h = a->h; h < miras__heads_end(a, miras__says(m)); h++) {
     const float *v = miras__of_head(a, o->in[0], h) + (ldv - n);
     if (o->function) a->k->muladd_rows(y.p + h * n, y.ld, v, ldv, w + h * n, 0, a->n, n);
     else a->k->axpy_rows(y.p + h * n, y.ld, w[h], NULL, 0, v, ldv, a->n, n);
@@ -24019,11 +24173,13 @@ static MIRAS__LISTED void miras__op_skip_bwd(const miras__visit *a, const miras_
   const miras__sheet all = miras__dy_of(a, o);
   const size_t ld = all.ld, n = m->dv, ldv = a->layer->p->array[o->in[0]].dim, at = ldv - n;
   float *b = a->scratch;
-  size_t h, i, rows;
-  for (h = a->h; h < miras__heads_end(a, m->heads); h++) {
-    const float *dy = all.p + h * n, *v = miras__of_head(a, o->in[0], h) + at;
-    float *dv = miras__grad_of_head(a, o->in[0], h) + at,
-          *sum = miras__head_sum(a, o->param, h, m->heads);
+  size_t g, h, i, rows;
+  for (g = a->h; g < miras__heads_end(a, m->heads); g++) {
+    const float *dy = all.p + miras__head_of(m, g) * n, *v;
+    float *dv = miras__grad_of_head(a, o->in[0], g) + at, *sum;
+    h = miras__head_of(m, g);
+    if (m->levels && g % m->levels) continue;      /* the first of them has it                    */
+    v = miras__of_head(a, o->in[0], h) + at, sum = miras__head_sum(a, o->param, h, miras__says(m));
     if (o->function) {
       k->muladd_rows(dv, ldv, dy, ld, w + h * n, 0, a->n, n);
       k->muladd_rows(sum, 0, dy, ld, v, ldv, a->n, n);
@@ -24484,7 +24640,9 @@ static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
    MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_IN_PLACE | MIRAS__IS_HEAVY, 111, 60, 3},
   /* in: own, gates, A before, -, erase, replace */
   {"precondition", miras__op_precondition, MIRAS__BACK(miras__op_precondition_bwd),
-   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY | MIRAS__IS_THROUGH, 15, 52, 2}
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY | MIRAS__IS_THROUGH, 15, 52, 2},
+  {"restart", miras__op_restart, MIRAS__BACK(miras__op_restart_bwd), MIRAS__IS_TEXT, 0, 0, 1},
+  {"weigh", miras__op_weigh, MIRAS__BACK(miras__op_weigh_bwd), MIRAS__IS_HEAVY, 6, 0, 3}
 };
 
 /* Does an operation run memories, of layers or of slots' keys? */
@@ -25400,6 +25558,7 @@ static size_t miras__op_room(const miras__program *p, const miras__op *o) {
                                 tile * o->cols;
     case MIRAS__OP_VALUES: return tile * o->cols;
     case MIRAS__OP_BONUS: return tile * (n + 1);
+    case MIRAS__OP_WEIGH: return 2 * tile * p->mixer.levels;
     case MIRAS__OP_EXPERTS: return tile * (2 * p->ld_x + p->mlp.ld);
     default: return 0;
   }
@@ -25715,13 +25874,13 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
                        : of->separate_erase ? m->dk
                        : m->top_slots ? m->key_slots : 0;   /* of slots, what the router says     */
   counts[MIRAS__MIX] = rank ? m->dv : 0;
-  counts[MIRAS__FADE] = trapezoid || conditioned ? 1 : 0;
+  counts[MIRAS__FADE] = trapezoid || conditioned ? 1 : m->levels;
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
   group[MIRAS__STEP].form = m->tied ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__FADE].form = conditioned ? MIRAS__GATE_RATE : MIRAS__GATE_SOFTPLUS;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    group[i].count = (uint32_t)(counts[i] * m->heads);
+    group[i].count = (uint32_t)(counts[i] * miras__says(m));
     group[i].cap = i == MIRAS__KEEP && horizon ? 1 - 1 / (float)horizon : 1;
     if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP)
       group[i].cap = d->mixer.decay_log_limit;
@@ -25761,13 +25920,15 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   m->heads = (size_t)of->heads, m->dv = (size_t)of->value_dim;
   m->dk = (size_t)d->memory.key_dim;
   m->value = m->heads * m->dv, m->inner_steps = (uint32_t)of->inner_steps;
+  m->levels = (unsigned char)d->mixer.levels;
   m->key_slots = (uint32_t)d->mixer.key_slots;
   m->top_slots = (uint16_t)d->mixer.top_slots;
   if (m->key_slots) m->idling = (uint32_t)miras__pad(1);
   m->qk_heads = d->mixer.qk_heads ? (uint32_t)d->mixer.qk_heads : (uint32_t)m->heads;
-  m->group = (uint32_t)m->heads / m->qk_heads;
   m->norm_heads = d->mixer.norm_heads ? (uint32_t)d->mixer.norm_heads : 1;
   if (m->norm_heads > m->heads) m->norm_heads = (uint32_t)m->heads;
+  if (m->levels) m->heads *= m->levels;
+  m->group = (uint32_t)(m->heads / m->qk_heads);
   m->qk_map = d->mixer.qk_map;
   if (m->qk_map == MIRAS_QK_MAP_ONES) m->idling = (uint32_t)miras__pad(m->dk);
   else m->qk = m->qk_heads * m->dk;
@@ -25788,7 +25949,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
   }
   p->chunk = (uint32_t)of->chunk;
   if (miras__mixer_gates(m, d, p->rank)) {
-    m->blocks = d->mixer.gate_blocks == MIRAS__EACH_HEAD ? (uint32_t)m->heads
+    m->blocks = d->mixer.gate_blocks == MIRAS__EACH_HEAD ? (uint32_t)of->heads
                                                          : (uint32_t)d->mixer.gate_blocks;
     m->low_rank = m->moving ? (uint32_t)d->mixer.gate_rank : 0;
     return MIRAS_OK;
@@ -25841,15 +26002,16 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
   const double momentum = (double)d->momentum;
   double forget = d->decay_rate > 0 ? (double)d->decay_rate : 1.0 / 64,
          start[MIRAS__GATE_GROUPS] = {0}, c;
-  const size_t each = g[MIRAS__KEEP].count / m->heads;
+  const size_t heads = miras__says(m), each = g[MIRAS__KEEP].count / heads;
   const int spread = g[MIRAS__KEEP].form == MIRAS__GATE_SOFTPLUS && !(d->decay_rate > 0);
-  const int fade = g[MIRAS__FADE].count > 0;
-  const double columns = (double)(fade ? m->heads : each);
+  const int fade = g[MIRAS__FADE].count > 0 && !m->levels;
+  const double columns = (double)(fade ? heads : each);
   size_t h, j;
   int i;
   start[MIRAS__MOMENTUM] =
     miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
   start[MIRAS__THRESHOLD] = (double)0.5413f;     /* softplus of it is 1                           */
+  miras__draw(offset + g[MIRAS__WEIGHTS].offset, m->levels * heads, 0, (double)0.5413f, 0);
   start[MIRAS__VALUE_KEEP] = miras__logit(63.0 / 64);
   if (m->qk_map == MIRAS_QK_MAP_FEEDBACK) start[MIRAS__ERASE] = 1;
   if (m->qk_map == MIRAS_QK_MAP_ERASE_GATE) start[MIRAS__ERASE] = start[MIRAS__STEP] = 2;
@@ -25857,8 +26019,8 @@ static void miras__draw_gates(const miras__mixer *m, float *offset, float *rate)
     miras__draw(offset + g[MIRAS__STEP].offset, g[MIRAS__STEP].count, 0, start[MIRAS__STEP], 0);
   for (i = MIRAS__MOMENTUM; i <= MIRAS__ERASE; i++)
     miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
-  for (h = 0; h < m->heads; h++) {
-    const size_t steps = g[MIRAS__STEP].count / m->heads, erase = steps / m->inner_steps;
+  for (h = 0; h < heads; h++) {
+    const size_t steps = g[MIRAS__STEP].count / heads, erase = steps / m->inner_steps;
     miras__draw(offset + g[MIRAS__STEP].offset + h * steps, erase * m->plan.bare, 0, -3, 0);
     miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
                 miras__keep_start(m, forget, &c), 0);
@@ -26170,7 +26332,7 @@ static void miras__add_conv(miras__program *p, int y, int x, size_t at, size_t n
 static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   miras__mixer *m = &p->mixer;
   const miras_memory_desc *of = &m->plan.d;
-  const size_t heads = m->heads, dk = m->dk, keys = m->inner_steps * dk;
+  const size_t heads = m->heads, says = miras__says(m), dk = m->dk, keys = m->inner_steps * dk;
   const size_t features = miras__squares(&m->plan) ? (size_t)miras__features(of) : 0;
   const int trapezoid = m->qk_map == MIRAS_QK_MAP_TRAPEZOID;
   if (m->qk) {
@@ -26178,8 +26340,8 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
     m->k = (unsigned char)miras__heads_new(p, "k", heads / m->group, heads,
                                            m->key_slots ? m->key_slots : keys);
   }
-  m->v = (unsigned char)miras__heads_new(p, "v", heads, heads,
-                                         trapezoid ? 2 * m->dv : m->values / heads);
+  m->v = (unsigned char)miras__heads_new(p, "v", says, heads,
+                                         trapezoid ? 2 * m->dv : m->values / says);
   if (of->separate_erase || m->key_slots)
     m->own = (unsigned char)miras__heads_new(p, "own", m->qk_heads, heads, dk);
   if (m->key_slots) {
@@ -26204,6 +26366,7 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
     m->told = (unsigned char)miras__heads_new(p, "told", heads, heads, dk);
     miras__want(p, MIRAS__W_CENTRE, heads, 0);
   }
+  if (m->levels) m->rates = (unsigned char)miras__heads_new(p, "rates", heads, heads, 2);
   miras__want(p, MIRAS__W_GATES_OFFSET, m->gates, 0);
   miras__want(p, MIRAS__W_GATES_RATE,
               miras__gate_rate(m, MIRAS__FADE) + (m->told ? heads : 0), 0);
@@ -26212,7 +26375,7 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
     miras__want(p, MIRAS__W_ERASE_MIX, m->gate[MIRAS__ERASE].count, 0);
   }
   miras__want(p, MIRAS__W_FEEDBACK, m->qk_map == MIRAS_QK_MAP_FEEDBACK ? heads : 0, 0);
-  miras__want_each(p, MIRAS__W_MEMORY, heads, m->plan.weights);
+  miras__want_each(p, MIRAS__W_MEMORY, says, m->plan.weights);
   miras__want_each(p, MIRAS__W_SLOTS, heads, m->look.weights);
   miras__want_each(p, MIRAS__W_GAIN, heads, of->inner_norm ? m->dv : 0);
   miras__want_each(p, MIRAS__W_BIAS, heads, of->inner_norm ? m->dv : 0);
@@ -26220,7 +26383,7 @@ static void miras__build_heads(miras__program *p, const miras_layer_desc *d) {
   miras__want_each(p, MIRAS__W_DECAY_LOG, heads,
                    m->plan.engine == MIRAS__RUN_SCAN ? m->plan.weights : 0);
   miras__want(p, MIRAS__W_RATES, of->token_rates ? (size_t)of->chunk : 0, 0);
-  miras__want(p, MIRAS__W_SKIP, d->mixer.d_skip > 1 ? m->value : d->mixer.d_skip ? heads : 0, 0);
+  miras__want(p, MIRAS__W_SKIP, d->mixer.d_skip > 1 ? m->value : d->mixer.d_skip ? says : 0, 0);
 }
 
 /* gates = f(low W_up + offset) of `low`, whose columns from `at` on are of low rank; or, low 0, of
@@ -26319,7 +26482,7 @@ static void miras__build_keys(miras__program *p, int keys_alone, int g) {
 /* y = the answers of memories to queries q; recalls: which read alone. */
 static void miras__add_memory(miras__program *p, int y, int q, int recalls) {
   const miras__mixer *m = &p->mixer;
-  miras__op *o = miras__op_new(p, MIRAS__OP_MEMORY, y, 0, q, 0, m->value);
+  miras__op *o = miras__op_new(p, MIRAS__OP_MEMORY, y, 0, q, 0, m->heads * m->dv);
   o->part = miras__head_new(p), o->function = (unsigned char)recalls;
   if (recalls) return;
   miras__op_reads(o, 1, m->k, 0);
@@ -26358,11 +26521,25 @@ static void miras__add_skip(miras__program *p, const miras_layer_desc *d, int y)
   o->param = MIRAS__W_SKIP, o->function = d->mixer.d_skip > 1;
 }
 
+/* Rates of memories that begin anew; and y = the sum of their answers x. */
+static void miras__add_restart(miras__program *p) {
+  miras__op_new(p, MIRAS__OP_RESTART, p->mixer.rates, 0, p->mixer.gated, 0, 2);
+}
+static void miras__add_weigh(miras__program *p, int y, int x) {
+  const miras__mixer *m = &p->mixer;
+  miras__op *o = miras__op_new(p, MIRAS__OP_WEIGH, y, 0, x, 0, m->value);
+  miras__op_reads(o, 1, m->gated, m->gate[MIRAS__WEIGHTS].first);
+}
+
 /* Both in rows of their own, which are returned. */
 static int miras__build_memory(miras__program *p, const miras_layer_desc *d, const char *name,
                                int q, int recalls) {
+  const int levels = p->mixer.levels;
+  const int all = levels ? miras__rows_new(p, "each", p->mixer.heads * p->mixer.dv) : 0;
   const int y = miras__rows_new(p, name, p->mixer.value);
-  miras__add_memory(p, y, q, recalls);
+  if (levels) miras__add_restart(p);
+  miras__add_memory(p, levels ? all : y, q, recalls);
+  if (levels) miras__add_weigh(p, y, all);
   if (!recalls && p->param[MIRAS__W_SKIP].rows) miras__add_skip(p, d, y);
   return y;
 }
@@ -26441,7 +26618,7 @@ static int miras__add_head_norm(miras__program *p, const miras_layer_desc *d, in
   const int u = miras__rows_new(p, "u", m->value);
   miras__op *o = miras__op_new(p, MIRAS__OP_HEAD_NORM, u, 0, y, 0, m->norm_heads * m->dv);
   miras__op_reads(o, 1, gate, at);
-  o->heads = (uint32_t)(m->heads / m->norm_heads), o->function = (unsigned char)function;
+  o->heads = (uint32_t)(miras__says(m) / m->norm_heads), o->function = (unsigned char)function;
   o->param = (unsigned char)miras__want(p, MIRAS__W_OUT_NORM, m->value, 0);
   if (d->type == MIRAS_LAYER_RWKV || d->mixer.out_norm == MIRAS_NORM_LAYER)
     miras__want(p, MIRAS__W_OUT_BIAS, m->value, 0);
@@ -26508,7 +26685,7 @@ static void miras__build_source_gates(miras__program *p, const miras_layer_desc 
 /* y of a text: convolutions, positions, lengths, and then a memory per head. */
 static int miras__build_answers(miras__program *p, const miras_layer_desc *d, const char *name,
                                 int proj, int g) {
-  if (p->mixer.rates) {
+  if (p->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID) {
     miras__build_trapezoid(p, proj);
     return miras__build_memory(p, d, name, p->mixer.q, 0);
   }
@@ -27057,7 +27234,7 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
   "o0m1?", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
-  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?", ""
+  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?", "", "", "o0"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -27451,7 +27628,7 @@ static int miras__text_norm(miras__reader *r, miras__said *x) {
   miras__op *o;
   if (x->what == MIRAS__OP_HEAD_NORM) {
     if (!m->heads) return miras__text_not(r, "head_norm is of what a memory says");
-    n = m->norm_heads * m->dv, heads = m->heads / m->norm_heads;
+    n = m->norm_heads * m->dv, heads = miras__says(m) / m->norm_heads;
     x->param = MIRAS__W_OUT_NORM;
     if (!miras__text_is(r, &x->in[0], m->value) || !miras__text_out(r, &x->out, m->value) ||
         (x->in[1].array && !miras__text_is(r, &x->in[1], m->value)) ||
@@ -27582,7 +27759,7 @@ static int miras__text_branch(miras__reader *r, miras__said *x) {
 static int miras__text_heads(miras__reader *r, miras__said *x) {
   miras__program *p = r->p;
   const miras__mixer *m = &p->mixer;
-  const int conv = x->what == MIRAS__OP_CONV;
+  const int conv = x->what == MIRAS__OP_CONV, trapezoid = m->qk_map == MIRAS_QK_MAP_TRAPEZOID;
   miras__array *y;
   miras__op *o;
   size_t n;
@@ -27599,7 +27776,7 @@ static int miras__text_heads(miras__reader *r, miras__said *x) {
   }
   y = &p->array[x->out.array], n = miras__text_wide(r, x->out.array);
   if (x->out.at || x->out.cols) return miras__text_not(r, "it makes all of an array");
-  if (m->rates && r->as[x->out.array] == MIRAS__AS_HEADS) {
+  if (trapezoid && r->as[x->out.array] == MIRAS__AS_HEADS) {
     if (conv) return miras__text_not(r, "with mixer.qk_map trapezoid heads read rows");
     if (x->out.array != m->angle) n = x->out.array == m->v ? m->value : m->qk;
   }
@@ -27608,7 +27785,7 @@ static int miras__text_heads(miras__reader *r, miras__said *x) {
     return 0;
   o = miras__text_op(r, x, conv ? n : y->dim);
   if (!conv) o->heads = y->heads;
-  if (!conv && m->rates && x->out.array != m->angle) {
+  if (!conv && trapezoid && x->out.array != m->angle) {
     o->cols = (uint32_t)(x->out.array == m->v ? m->dv : m->dk);
     o->heads = (uint32_t)(n / o->cols);
   }
@@ -27645,7 +27822,8 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
   const miras__array *y = &p->array[x->out.array];
   const int key = m->own ? m->own : m->k, all = m->replace ? m->replace : m->v;
   if (x->what == MIRAS__OP_TRAPEZOID) {
-    if (!m->rates || !gates || x->out.array != m->k || x->in[0].array != m->angle ||
+    if (m->qk_map != MIRAS_QK_MAP_TRAPEZOID || !gates || x->out.array != m->k ||
+        x->in[0].array != m->angle ||
         miras__text_op_of(p, MIRAS__OP_TRAPEZOID, 0, 0))
       return miras__text_not(r, "it makes pairs of k, once, behind gates, with mixer.qk_map "
                                 "trapezoid, and turns them by angle with mixer.rope.type sum");
@@ -27671,6 +27849,24 @@ static int miras__text_keys(miras__reader *r, miras__said *x) {
       (x->what == MIRAS__OP_PRECONDITION) != (m->told > 0))
     return miras__text_not(r, "it is of a mixer.qk_map that makes keys by gates, behind these");
   miras__add_keys(p, gates->in[0]);
+  return 1;
+}
+
+/* What begins levels anew, and adds their answers up. */
+static int miras__text_levels(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  const int levels = p->mixer.levels;
+  if (x->what == MIRAS__OP_RESTART) {
+    if (!levels || !miras__text_op_of(p, MIRAS__OP_GATES, 0, 0) ||
+        miras__text_op_of(p, MIRAS__OP_RESTART, 0, 0))
+      return miras__text_not(r, "it stands once behind gates, with mixer.levels");
+    miras__add_restart(p);
+    return 1;
+  }
+  if (x->in[0].at || !levels || !miras__text_op_of(p, MIRAS__OP_MEMORY, 0, x->in[0].array))
+    return miras__text_not(r, "it reads what a memory says, with mixer.levels");
+  if (x->out.at || !miras__text_out(r, &x->out, p->mixer.value)) return 0;
+  miras__add_weigh(p, x->out.array, x->in[0].array);
   return 1;
 }
 
@@ -27700,7 +27896,9 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
       return miras__text_not(r, m->key_slots ? "it reads asks" : "it reads q");
     if (mac && !x->recalls && (x->in[0].array == m->q || q->dim != m->dk || q->heads != m->heads))
       return miras__text_not(r, "a memory of type mac is read by what attention says");
-    if (x->out.at || !miras__text_out(r, &x->out, m->value)) return 0;
+    if (m->levels && !miras__text_op_of(p, MIRAS__OP_RESTART, 0, 0))
+      return miras__text_not(r, "with mixer.levels it stands behind restart");
+    if (x->out.at || !miras__text_out(r, &x->out, m->heads * m->dv)) return 0;
     miras__add_memory(p, x->out.array, x->in[0].array, x->recalls);
     return 1;
   }
@@ -27731,7 +27929,7 @@ static int miras__text_memory(miras__reader *r, miras__said *x) {
   }
   if (x->what == MIRAS__OP_SKIP) {
     if (!p->param[MIRAS__W_SKIP].rows || x->in[0].array != m->v || x->out.at ||
-        !miras__text_op_of(p, MIRAS__OP_MEMORY, 0, x->out.array))
+        !miras__text_op_of(p, m->levels ? MIRAS__OP_WEIGH : MIRAS__OP_MEMORY, 0, x->out.array))
       return miras__text_not(r, "skip adds v to what a memory says, with mixer.d_skip");
     miras__add_skip(p, r->d, x->out.array);
     return 1;
@@ -27833,6 +28031,7 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
     case MIRAS__OP_GATES: case MIRAS__OP_MEMORY: case MIRAS__OP_SKIP: case MIRAS__OP_JOIN:
     case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: case MIRAS__OP_BLOCKS: case MIRAS__OP_LOOKUP:
       return miras__text_memory(r, x);
+    case MIRAS__OP_RESTART: case MIRAS__OP_WEIGH: return miras__text_levels(r, x);
     default: return miras__text_points(r, x);
   }
 }
@@ -27928,6 +28127,7 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
     case MIRAS__OP_SQUASH: case MIRAS__OP_MULTIPLY: case MIRAS__OP_CONV: case MIRAS__OP_TAIL:
       return o->cols;
     case MIRAS__OP_VALUES: return slot ? all : p->mixer.value;
+    case MIRAS__OP_WEIGH: return !slot ? o->cols : slot == 2 ? p->mixer.heads : all;
     case MIRAS__OP_BONUS: return slot ? 0 : all;   /* miras__text_bonus knows                     */
     default: return all;
   }
@@ -28108,7 +28308,10 @@ static int miras__text_complete(miras__reader *r) {
       !miras__text_has_all(r, m->told ? MIRAS__OP_PRECONDITION : MIRAS__OP_KEYS, 0, 0,
                            memory && (m->own || keys)) ||
       !miras__text_has_all(r, MIRAS__OP_LOOKUP, 0, 0, m->key_slots > 0) ||
-      !miras__text_has_all(r, MIRAS__OP_TRAPEZOID, 0, 0, m->rates > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_TRAPEZOID, 0, 0,
+                           memory && m->qk_map == MIRAS_QK_MAP_TRAPEZOID) ||
+      !miras__text_has_all(r, MIRAS__OP_RESTART, 0, 0, m->levels > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_WEIGH, 0, 0, m->levels > 0) ||
       !miras__text_has_all(r, MIRAS__OP_SKIP, 0, 0, p->param[MIRAS__W_SKIP].rows > 0) ||
       !miras__text_has_all(r, MIRAS__OP_VALUES, 0, 0, r->d->type == MIRAS_LAYER_RWKV && m->own))
     return 0;

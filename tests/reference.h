@@ -2128,7 +2128,8 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_memory_desc *
              (d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ? 1 : (size_t)md->inner_steps);
     case REF_FADE:
       return d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID ||
-             d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED;
+                     d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED
+               ? 1 : (size_t)d->mixer.levels;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
@@ -2782,6 +2783,44 @@ REF double *ref_asked_slots(const ref_model *m, int l, const miras_memory_desc *
   return p;
 }
 
+/* The answers of a tree of states (log-linear attention), y [tokens, heads, dv]: for every token
+ * each bucket is filled anew, from its first pair on, and then decays, and is erased, up to the
+ * token. The last level begins with the initial memory, which is older than all. */
+REF void ref_levels(const miras_memory_desc *md, int levels, const double *init,
+                    double *const gate[REF_GATES], const double *q, const double *k,
+                    const double *v, int batch, int T, double *y) {
+  const size_t H = (size_t)md->heads, dk = (size_t)md->key_dim, dv = (size_t)md->value_dim;
+  double *S = (double *)ref_zeros(dk * dv);
+  for (size_t i = 0; i < (size_t)(batch * T) * H; i++) {
+    const int t = (int)(i / H) % T;
+    const size_t head = i % H, start = i / H - (size_t)t;
+    for (int l = 0; l < levels; l++) {
+      int from = t, end = t + 1;                   /* of its pairs                                */
+      if (l > 0) {
+        end = t - t % (1 << (l - 1));
+        from = l + 1 == levels ? 0 : end - (t >> (l - 1) & 1) * (1 << (l - 1));
+      }
+      memset(S, 0, dk * dv * sizeof *S);
+      if (l + 1 == levels) memcpy(S, init + head * dk * dv, dk * dv * sizeof *S);
+      for (int s = from; s <= t; s++) {
+        const size_t at = (start + (size_t)s) * H + head;
+        for (size_t j = 0; j < dk * dv; j++) S[j] *= gate[REF_KEEP][at];
+        for (size_t j = 0; j < dv; j++) {
+          double error = s < end ? v[at * dv + j] : 0.0;
+          for (size_t c = 0; c < dk && md->bias == MIRAS_BIAS_L2; c++)
+            error -= k[at * dk + c] * S[c * dv + j];
+          for (size_t c = 0; c < dk; c++)
+            S[c * dv + j] += gate[REF_STEP][at] * k[at * dk + c] * error;
+        }
+      }
+      for (size_t j = 0; j < dk * dv; j++)
+        y[i * dv + j % dv] +=
+          gate[REF_FADE][i * (size_t)levels + (size_t)l] * S[j] * q[i * dk + j / dv];
+    }
+  }
+  free(S);
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -2857,9 +2896,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   params = ref_memory_params(m, &md, l);
   memset(&x, 0, sizeof x);
   x.length = learned;
-  x.key = k;
-  x.value = v;
-  x.query = q;
+  x.key = k, x.value = v, x.query = q;
   x.keep = gate[REF_KEEP];
   x.step = gate[REF_STEP];
   x.momentum = gate[REF_MOMENTUM];
@@ -2869,7 +2906,10 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   x.replace = replace;
   ref_open(&memory, &md, params);
   memory.branches = branches;
-  ref_forward(&memory, &x, learned == T ? y : NULL, NULL);
+  if (d->mixer.levels > 0)
+    ref_levels(&md, d->mixer.levels, params, gate, q, k, v, batch, T, y);
+  else
+    ref_forward(&memory, &x, learned == T ? y : NULL, NULL);
   for (size_t i = 0; i < N * H && learned < T; i++) {
     const int at = (int)(i / H), head = (int)(i % H);
     if (at >= learned && ref_restarts(&md, head, (uint64_t)at)) ref_reset_head(&memory, 0, head);

@@ -442,6 +442,7 @@ recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,gsa:mixer.conv_on=all:mixer.conv_size=4
 recall_rows=$recall_rows,raven:mixer.conv_on=all:mixer.conv_size=4
 recall_rows=$recall_rows,retnet,mamba,mamba2,deltanet,kda,rwkv6,rwkv7,titans-mag
+recall_rows=$recall_rows,log-linear-mamba2,log-linear-gdn
 group=learning
 job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak

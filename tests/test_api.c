@@ -156,6 +156,15 @@ static void named_models(void) {
   assert_int_equal(d.layer[0].memory.decay_gate, MIRAS_GATE_HEAD);
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_RATE);
   assert_true(d.norm_epsilon == 1e-6f);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("log-linear-mamba2"), 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&row, MIRAS_PRESET_MAMBA2, 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].mixer.levels, 10);
+  row.layer[0].mixer.levels = 10;
+  assert_memory_equal(&d, &row, sizeof d);
+  assert_int_equal(miras_model_preset(&d, miras_preset_find("log-linear-gdn"), 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&row, MIRAS_PRESET_GATED_DELTANET, 2), MIRAS_OK);
+  row.layer[0].mixer.levels = 10;
+  assert_memory_equal(&d, &row, sizeof d);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("deltanet"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.out_gate, MIRAS_FN_NONE);
   assert_int_equal(miras_model_preset(&d, miras_preset_find("kda"), 2), MIRAS_OK);
@@ -1140,6 +1149,8 @@ static const wrong wrong_models[] = {
     {MI(layer[0].mixer.decay_form), MIRAS_DECAY_FORM_TIME}}},
   {BASES, "mixer.key_slots", "8", {{MI(layer[0].mixer.key_slots), 8}}},
   {BASES, "mixer.top_slots", "8", {{MI(layer[0].mixer.top_slots), 8}}},
+  {BASES, "mixer.levels", "33", {{MI(layer[0].mixer.levels), 33}}},
+  {BASES, "mixer.levels", "-1", {{MI(layer[0].mixer.levels), -1}}},
   {BASES, "mixer.out_act", "2 (gelu); it can be none silu relu elu",
    {{MI(layer[0].mixer.out_act), MIRAS_FN_GELU}}},
   {BASES, "mixer.out_act", "silu",

@@ -1529,6 +1529,7 @@ static void refusals(void) {
   refused(MIRAS_PRESET_MAMBA3, 0, 0, 0, 0, "gates gates: it makes other gates");
   refused(MIRAS_PRESET_PGDN, 0, 0, 0, 0, "gates gates: it makes other gates");
   refused(MIRAS_PRESET_RAVEN, 0, 0, 0, 0, "gates gates: it makes other gates");
+  refused(MIRAS_PRESET_LOG_LINEAR_GDN, 0, 0, 0, 0, "gates gates: it makes other gates");
   refused(MIRAS_PRESET_TTT_LINEAR, 0, 0, 0, 0,
           "memory y: its memory is not a matrix, nor a perceptron");
   refused(MIRAS_PRESET_MONETA, 0, 0, 0, 0,

@@ -290,7 +290,8 @@ static int many(const miras_model_desc *d) {
 /* Whole models as published, in patterns with other layers. */
 static const struct { const char *name, *pattern; } wholes[] = {
   {"rwkv7", "mgmw"}, {"rwkv6", "mg"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"},
-  {"mamba", "mwm"}, {"mamba3", "mw"}, {"pkda", "mw"}, {"raven", "mm"}};
+  {"mamba", "mwm"}, {"mamba3", "mw"}, {"pkda", "mw"}, {"raven", "mm"},
+  {"log-linear-mamba2", "mw"}, {"log-linear-gdn", "m"}};
 enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 
 /* Rows of vectors and categories, answered in every way there is: losses, what calls bring back,

@@ -203,6 +203,12 @@ static const struct own { const char *name; miras_layer_type type; const char *t
    "g = times qkv@gates.down:6 gates.up 10; gates = gates g; keys\n"
    "v = conv qkv@v.weight:24 silu; own = conv qkv@k.weight:24 conv_k.weight 3 none\n"
    "q = read qkv:24; look = lookup q; asks = softmax look; y = memory asks\n"
+   "act = conv y silu; out = branch act o.weight"},
+  {"a tree of states", MIRAS_LAYER_MEMORY,
+   "h = norm x norm1.gain; qkv = times h q.weight 24 k.weight 24 v.weight 24 gates.down 6\n"
+   "g = times qkv@gates.down:6 gates.up 10; gates = gates g; restart\n"
+   "v = conv qkv@v.weight:24 silu; k = conv qkv@k.weight:24 conv_k.weight 3 none\n"
+   "q = read qkv:24; length q; length k; each = memory q; y = weigh each\n"
    "act = conv y silu; out = branch act o.weight"}
 };
 enum { OWN = sizeof own / sizeof *own };
@@ -216,7 +222,13 @@ static miras_model_desc own_desc(int i) {
   if (own[i].type == MIRAS_LAYER_MEMORY) {
     miras_model_preset(&d, MIRAS_PRESET_HGRN2_MEMORY, 2);
     d.vocab = VOCAB, d.width = WIDTH, d.heads = 2, d.seed = 3;
-    d.layer[0].memory.chunk = 8, d.layer[0].mixer.key_slots = 5, d.layer[0].mixer.gate_rank = 6;
+    d.layer[0].mixer.key_slots = 5;
+    if (i == OWN - 1) {
+      miras_model_preset(&d, MIRAS_PRESET_GATED_DELTANET, 2);
+      d.vocab = VOCAB, d.width = WIDTH, d.heads = 2, d.seed = 3;
+      d.layer[0].mixer.levels = 3;
+    }
+    d.layer[0].memory.chunk = 8, d.layer[0].mixer.gate_rank = 6;
     d.layer[0].mlp.none = 1;
   }
   if (own[i].type == MIRAS_LAYER_PARALLEL) {
@@ -373,7 +385,14 @@ static void test_refused(void **unused) {
      "program, line 4: it reads q, with mixer.key_slots"},
     {8, LAYER("proj = times h q.weight 10; asks = softmax proj; y = memory asks\n"
               "k2 = times h k.weight 24; v = read k2; out = branch y o.weight"),
-     "program, line 4: columns 0 to 9 of k have not been made"}
+     "program, line 4: columns 0 to 9 of k have not been made"},
+    {9, LAYER("restart"), "program, line 2: it stands once behind gates, with mixer.levels"},
+    {9, LAYER("proj = times h q.weight width; q = read proj; y = memory q"),
+     "program, line 4: with mixer.levels it stands behind restart"},
+    {9, LAYER("a = times h a.weight 8; y = weigh a"),
+     "program, line 3: it reads what a memory says, with mixer.levels"},
+    {8, LAYER("restart"),
+     "program, line 2: it stands once behind gates, with mixer.levels"}
   };
   char *far;
   size_t i;

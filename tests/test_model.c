@@ -320,9 +320,17 @@ static const struct {
    "mixer.key_slots=4 mixer.top_slots=2 mixer.decay_form=rate"},
   {MIRAS_PRESET_YAAD, 4, "yaad, a function of answers", "mixer.out_act=elu"},
   {MIRAS_PRESET_GATED_DELTANET, 4, "gated-deltanet, a function of answers, gated first",
-   "mixer.out_act=silu mixer.out_gate_first=1"}};
+   "mixer.out_act=silu mixer.out_gate_first=1"},
+  {MIRAS_PRESET_MAMBA2_MEMORY, 4, "mamba2, a tree of states, a skip",
+   "mixer.levels=5 mixer.d_skip=1"},
+  {MIRAS_PRESET_GATED_DELTANET, 16, "gated-deltanet, a tree of states, two heads of keys for four",
+   "mixer.levels=3 .heads=4 .value_dim=5 mixer.qk_heads=2 mixer.scaled_queries=1 "
+   "mixer.norm_heads=2 mixer.out_gate=sigmoid mixer.d_skip=2"},
+  {MIRAS_PRESET_GATED_DELTANET, 1, "gated-deltanet, two levels, keys that turn, fixed gates",
+   "mixer.levels=2 mixer.fixed_gates=3 mixer.decay_horizon=20 mixer.rope.type=position "
+   "mixer.qk_map=rms .learning_rate=0.2 mixer.share_qk=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 49, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 52, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -613,7 +621,14 @@ static const struct {
   {"raven", "raven as a gate of attention", "mwm",
    "layers=0 m.type=mag m.mixer.key_slots=4 m.mixer.top_slots=2 m.attention.window=5 "
    "m.attention.head_dim=8 m.memory.key_dim=5 m.memory.value_dim=8 m.mixer.norm_heads=0 "
-   "m.mixer.out_act=none m.mixer.out_gate=silu m.memory.chunk=4"}};
+   "m.mixer.out_act=none m.mixer.out_gate=silu m.memory.chunk=4"},
+  {"log-linear-mamba2", "log-linear-mamba2 as published, but for its levels", NULL,
+   "m.memory.value_dim=10 m.mixer.levels=4"},
+  {"log-linear-gdn", "log-linear-gdn, and attention of one norm", "mw",
+   "layers=0 m.type=parallel m.mixer.levels=4 m.attention.window=5"},
+  {"log-linear-gdn", "a tree of states as a gate of attention", "mwm",
+   "layers=0 m.type=mag m.mixer.levels=3 m.attention.window=5 m.attention.head_dim=8 "
+   "m.memory.key_dim=5 m.memory.value_dim=8"}};
 
 static subject family(int n) {
   subject s;
@@ -1410,6 +1425,7 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
     return 0.5; /* a time, of which decay_log makes decays */
   if (which == REF_FADE && d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
     return 1.0 - constant * pow(ratio, h);
+  if (which == REF_FADE && d->mixer.levels > 0) return 1.0;
   if (which == REF_FADE) /* of which its time, 0.1, leaves what the constant says */
     return md->decay_rate > 0.0f ? -10.0 * log(1.0 - constant * pow(ratio, h)) : log(2.0);
   if (which == REF_KEEP && d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID && !(md->decay_rate > 0.0f))
@@ -3408,6 +3424,32 @@ static void refuse_preconditioned(void) {
   }
 }
 
+static void test_level_refusals(void) {
+  miras_model_desc d = describe(MIRAS_PRESET_GLA_MEMORY, 1);
+  d.layer[0].mixer.levels = 4; /* and decays are of channels */
+  refused(&d, "mixer.levels is 4");
+  d = describe(MIRAS_PRESET_GATED_DELTANET, 1);
+  d.layer[0].mixer.levels = 1;
+  refused(&d, "mixer.levels is 1");
+  d.layer[0].mixer.levels = 2;
+  d.layer[0].memory.order = MIRAS_ORDER_ERROR_FIRST; /* and 0 times the state is read too late */
+  refused(&d, "decay-first");
+  d = describe(MIRAS_PRESET_MAMBA2_MEMORY, 1);
+  d.layer[0].mixer.levels = 2;
+  d.layer[0].memory.reset_every = 16;
+  refused(&d, "reset_every");
+  d.layer[0].memory.reset_every = 0;
+  d.layer[0].memory.decay_target = MIRAS_DECAY_TARGET_INITIAL;
+  refused(&d, "decay_target");
+  d = describe(MIRAS_PRESET_TITANS, 1);
+  d.layer[0].mixer.levels = 2;
+  refused(&d, "mixer.levels is 2");
+  d = describe(MIRAS_PRESET_GATED_DELTANET, 1);
+  d.layer[0].mixer.levels = 2;
+  d.layer[0].type = MIRAS_LAYER_MAC;
+  refused(&d, "mixer.levels is 2");
+}
+
 static void test_layer_refusals(void) {
   miras_model_desc d = describe(MIRAS_PRESET_GATED_DELTANET, 1);
   d.layer[0].mixer.tied_dt = 1;
@@ -3701,6 +3743,7 @@ static void test_refusals(void **state) {
   d.dropout = 0.95f;
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "dropout") == NULL)
     failed("dropout: %s", why);
+  test_level_refusals();
   test_layer_refusals();
   d = describe(MIRAS_PRESET_TITANS, 4);
   m = open_model(&d, "model");

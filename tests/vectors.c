@@ -57,7 +57,7 @@
 #undef fmin
 typedef long double real;
 
-enum { HEADS = 2, TOKENS = 12, KEYS = 4, VALUES = 3, CHUNK = 4, NAME = 64 };
+enum { HEADS = 2, TOKENS = 12, KEYS = 4, VALUES = 3, CHUNK = 4, LEVELS = 5, NAME = 64 };
 #define GRID     256.0f                           /* inputs are multiples of 1 / GRID            */
 #define PRECISE  (LDBL_MANT_DIG > DBL_MANT_DIG)   /* is long double more than double?            */
 #define APART    (PRECISE ? 2e-5L : 2e-4L)        /* between the points of a difference          */
@@ -554,16 +554,164 @@ static size_t row(miras_preset kind, int writes) {
   return bytes;
 }
 
+/* ---- trees of states ---- */
+
+static const miras_preset trees[] = {MIRAS_PRESET_LOG_LINEAR_MAMBA2, MIRAS_PRESET_LOG_LINEAR_GDN};
+
+/* sum projection (.) output of a tree with weights lambda [tokens, heads, levels]; y: outputs. */
+static real tree_sum(const data *x, const tensor *lambda, real *y) {
+  real *start = (real *)ref_zeros(HEADS * KEYS * VALUES), *gate[REF_GATES] = {NULL}, sum = 0.0L;
+  gate[REF_KEEP] = x->in[KEEP].d, gate[REF_STEP] = x->in[STEP].d, gate[REF_FADE] = lambda->d;
+  memset(y, 0, x->dy.count * sizeof *y);
+  ref_levels(&x->d, LEVELS, start, gate, x->in[QUERY].d, x->in[KEY].d, x->in[VALUE].d, 1, TOKENS,
+             y);
+  for (size_t i = 0; i < x->dy.count; i++) sum += x->dy.d[i] * y[i];
+  free(start);
+  return sum;
+}
+
+static real tree_slope(const data *x, const tensor *lambda, real *y, real *value) {
+  static const real weight[3] = {45.0L, -9.0L, 1.0L};
+  const real middle = *value;
+  real sum = 0.0L;
+  for (int i = 0; i < 6; i++) {
+    const real side = i % 2 ? -1.0L : 1.0L;
+    *value = middle + side * (real)(i / 2 + 1) * APART;
+    sum += side * weight[i / 2] * tree_sum(x, lambda, y);
+  }
+  *value = middle;
+  return sum / (60.0L * APART);
+}
+
+/* The factor of level l's memory, which begins anew every 2^l tokens: lambda less the next one. */
+static float tree_mu(const float *lambda, int l) {
+  return lambda[l] - (l + 1 < LEVELS ? lambda[l + 1] : 0.0f);
+}
+
+/* The library, in floats: a memory on its own, with LEVELS heads for each of the tree's. */
+static void tree_library(const vectors *f, const data *x, const tensor *lambda) {
+  static const int reads[5] = {KEY, VALUE, QUERY, KEEP, STEP};
+  const size_t all = (size_t)TOKENS * HEADS * LEVELS, n = x->out;
+  float *y = (float *)zeros(all * n, sizeof *y), *sum = (float *)zeros(x->dy.count, sizeof *sum);
+  float *dl = (float *)zeros(all, sizeof *dl), *dx[INPUTS], *dp, *room;
+  miras_memory_desc d = x->given;
+  miras_memory_input_grad g;
+  miras_memory_input tokens;
+  miras_memory *memory;
+  data z;
+  memset(&z, 0, sizeof z);
+  d.heads = HEADS * LEVELS;
+  data_shape(&z, &d);
+  z.T = TOKENS;
+  z.params = tensor_new(ref_params_count(&d), 0.0f, 0.0f);
+  for (int i = 0; i < 5; i++) {
+    const size_t per = x->per[reads[i]];
+    tensor *t = &z.in[reads[i]];
+    *t = tensor_new(all * per, 0.0f, 0.0f);
+    for (size_t k = 0; k < t->count; k++)
+      t->f[k] = x->in[reads[i]].f[k / per / LEVELS * per + k % per];
+  }
+  for (size_t k = 0; k < all; k++) {
+    const int l = (int)(k % LEVELS), at = (int)(k / LEVELS / HEADS);
+    if (l + 1 < LEVELS && at % (1 << l) == 0) z.in[KEEP].f[k] = 0.0f;
+  }
+  for (int i = 0; i < INPUTS; i++) dx[i] = (float *)zeros(z.in[i].count, sizeof(float));
+  z.dy = tensor_new(all * n, 0.0f, 0.0f);
+  for (size_t k = 0; k < z.dy.count; k++)
+    z.dy.f[k] = tree_mu(lambda->f + k / n / LEVELS * LEVELS, (int)(k / n % LEVELS)) *
+                x->dy.f[k / n / LEVELS * n + k % n];
+  memory = open_memory(&z);
+  tokens = data_tokens(&z), g = data_grads(&z, dx);
+  dp = (float *)zeros(z.params.count, sizeof *dp);
+  room = (float *)zeros(miras_memory_tape_size(memory, TOKENS), sizeof *room);
+  if (miras_memory_forward(memory, &tokens, y, room) != MIRAS_OK ||
+      miras_memory_backward(memory, &tokens, room, z.dy.f, &g, dp, NULL) != MIRAS_OK)
+    failed("%s: the library refuses it", f->row);
+  for (size_t k = 0; k < all * n; k++) {
+    const size_t l = k / n % LEVELS, at = k / n / LEVELS;
+    const float part = x->dy.f[at * n + k % n] * y[k];
+    sum[at * n + k % n] += tree_mu(lambda->f + at * LEVELS, (int)l) * y[k];
+    dl[at * LEVELS + l] += part;
+    if (l + 1 < LEVELS) dl[at * LEVELS + l + 1] -= part;
+  }
+  hold(f, "", "output", sum, (double)FORWARD, &worst_output);
+  hold(f, "grad.", "weight", dl, (double)GRADIENT, &worst_grad);
+  for (int i = 0; i < 5; i++) {
+    const size_t per = x->per[reads[i]];
+    float *is = (float *)zeros(x->in[reads[i]].count, sizeof *is);
+    for (size_t k = 0; k < z.in[reads[i]].count; k++)   /* 0 is no decay of anybody's */
+      if (reads[i] != KEEP || z.in[KEEP].f[k] > 0.0f)
+        is[k / per / LEVELS * per + k % per] += dx[reads[i]][k];
+    hold(f, "grad.", file_names[reads[i]], is, (double)GRADIENT, &worst_grad);
+    free(is);
+  }
+  for (int i = 0; i < INPUTS; i++) free(dx[i]);
+  free(y), free(sum), free(dl), free(dp), free(room);
+  miras_close(memory);
+  data_free(&z);
+}
+
+static size_t tree(miras_preset kind, int writes) {
+  const miras_memory_desc d = row_of(kind);
+  const int shape[5] = {TOKENS, HEADS, LEVELS, 0, 0};
+  const int out[5] = {TOKENS, HEADS, VALUES, 0, 0};
+  real *y = (real *)ref_zeros((size_t)TOKENS * HEADS * VALUES);
+  int where[INPUTS], inputs;
+  size_t bytes = 0;
+  char path[128];
+  tensor lambda;
+  vectors f;
+  double *to;
+  data x;
+  memset(&f, 0, sizeof f);
+  f.row = miras_preset_name(kind);
+  snprintf(f.descriptor, sizeof f.descriptor, "%s", label(&d));
+  snprintf(path, sizeof path, "tests/vectors/%s.safetensors", f.row);
+  draw_data(&x, &d, kind, 0);
+  lambda = drawn((size_t)TOKENS * HEADS * LEVELS, 0.25f, 1.75f);
+  add_inputs(&f, &x, where);
+  inputs = f.count;
+  to = add(&f, "", "weight", NULL, shape);
+  for (size_t k = 0; k < lambda.count; k++) to[k] = (double)lambda.f[k];
+  to = add(&f, "", "projection", NULL, out);
+  for (size_t k = 0; k < x.dy.count; k++) to[k] = (double)x.dy.f[k];
+  to = add(&f, "", "output", NULL, out);
+  tree_sum(&x, &lambda, y);
+  for (size_t k = 0; k < x.dy.count; k++) to[k] = (double)y[k];
+  for (int i = 0; i < INPUTS; i++) {
+    if (where[i] < 0) continue;
+    to = add_like(&f, "grad.", where[i]);
+    for (size_t k = 0; k < x.in[i].count; k++)
+      to[k] = (double)tree_slope(&x, &lambda, y, &x.in[i].d[k]);
+  }
+  to = add_like(&f, "grad.", inputs);
+  for (size_t k = 0; k < lambda.count; k++)
+    to[k] = (double)tree_slope(&x, &lambda, y, &lambda.d[k]);
+  tree_library(&f, &x, &lambda);
+  if (writes) bytes = save(&f, path);
+  else compare(&f, path);
+  vectors_free(&f);
+  tensor_free(&lambda);
+  data_free(&x);
+  free(y);
+  return bytes;
+}
+
+static int is_wanted(int argc, char **argv, int from, miras_preset kind) {
+  int wanted = argc <= from;
+  for (int i = from; i < argc; i++) wanted |= strcmp(argv[i], miras_preset_name(kind)) == 0;
+  return wanted;
+}
+
 int main(int argc, char **argv) {
   const int writes = argc > 1 && strcmp(argv[1], "write") == 0;
   size_t bytes = 0;
   start();
-  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++) {
-    int wanted = argc <= 1 + writes;
-    for (int i = 1 + writes; i < argc; i++)
-      wanted |= strcmp(argv[i], miras_preset_name((miras_preset)kind)) == 0;
-    if (wanted) bytes += row((miras_preset)kind, writes);
-  }
+  for (int kind = 0; kind < MIRAS_PRESET_ROWS; kind++)
+    if (is_wanted(argc, argv, 1 + writes, (miras_preset)kind))
+      bytes += row((miras_preset)kind, writes);
+  for (size_t i = 0; i < COUNT(trees); i++)
+    if (is_wanted(argc, argv, 1 + writes, trees[i])) bytes += tree(trees[i], writes);
   if (writes) printf("%zu bytes\n", bytes);
   else printf("files and reference: %.1e; miras.h: outputs %.1e, states %.1e, gradients %.1e\n",
               worst_same, worst_output, worst_state, worst_grad);

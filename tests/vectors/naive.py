@@ -108,6 +108,22 @@ def preconditioned(t, h):
     return out, {"W1": S}
 
 
+def tree(delta):   # states as a Fenwick tree merges them, token by token
+    def of(t, h):
+        S, out = [0 * torch.outer(t["key"][0, h], t["value"][0, h])] * t["weight"].shape[2], []
+        for n in range(len(t["key"])):
+            k, b = t["key"][n, h], t["learning_rate"][n, h]
+            if n:
+                low = (n & -n).bit_length()   # its lowest bit, from 1 on
+                S = [0 * S[0]] * low + [sum(S[:low])] + S[low + 1:]
+            S = [t["keep"][n, h] * s for s in S]
+            S = [s - delta * b * torch.outer(k, k @ s) for s in S]
+            S[0] = b * torch.outer(k, t["value"][n, h])
+            out.append(sum(w * (t["query"][n, h] @ s) for w, s in zip(t["weight"][n, h], S)))
+        return out, {}
+    return of
+
+
 def root(w, n):
     return torch.sqrt(1 - w * w)
 
@@ -244,6 +260,7 @@ if __name__ == "__main__":
                      ("rg-lru", diagonal(lambda w, n: root(w, n) if n else 1)),
                      ("hgrn-memory", diagonal(lambda w, n: 1 - w)), ("eda", eda), ("mdn", mdn),
                      ("pgdn", preconditioned), ("pkda-memory", preconditioned),
+                     ("log-linear-mamba2", tree(0)), ("log-linear-gdn", tree(1)),
                      ("ttt-linear-memory", perceptron()), ("ttt-mlp-memory", perceptron()),
                      ("titans", perceptron()), ("moneta", perceptron(l3, lq)),
                      ("yaad", perceptron(mixture)), ("memora", perceptron(l2, signed_kl, "start")),

@@ -138,6 +138,13 @@ def attention(window):
     return of
 
 
+def tree(t):
+    q, k, v, g, w = batch(t["query"], t["key"], t["value"] * t["learning_rate"][..., None],
+                          t["keep"].log(), t["weight"])
+    return {"output": naive("log_linear_attn/naive.py", "naive_log_linear_attn")(
+        q, k, v, g, w, 1.0)[0]}
+
+
 def titans_gradient():
     """Titans' own: one token from a memory M, and what autograd says of the loss that it names."""
     torch.manual_seed(1)
@@ -166,7 +173,7 @@ if __name__ == "__main__":
             ("retnet-memory", fixed([1 - 1 / 32, 1 - 1 / 64]), ()),
             ("lightning", fixed([1.0, 2.718281828459045 ** -3]), ()),
             ("gla-memory", gla, ()), ("hgrn2-memory", gla, ()), ("rwkv6-memory", rwkv6, ()),
-            ("mamba2-memory", scalar(None), ()),
+            ("mamba2-memory", scalar(None), ()), ("log-linear-mamba2", tree, ()),
             ("deltanet-memory", delta(rate["as"]), ()),
             ("deltanet-neg-eigval", delta(rate["as"]), ()),
             ("longhorn", delta(rate["implicit"]), ()),
