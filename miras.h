@@ -318,8 +318,8 @@ typedef enum miras_preset {
                                        keys of its own                                           */
   MIRAS_PRESET_QWEN3_5,             /* three of Gated DeltaNet, then one of attention with an
                                        output gate                                               */
-  MIRAS_PRESET_RWKV6,               /* time mixing, then channel mixing: two layers each;
-                                       published with mlp.hidden 7/2 of the width                */
+  MIRAS_PRESET_RWKV4,               /* time mixing, then channel mixing: two layers each         */
+  MIRAS_PRESET_RWKV6,               /* likewise; published with mlp.hidden 7/2 of the width      */
   MIRAS_PRESET_RWKV7,               /* likewise                                                  */
   MIRAS_PRESET_TTT_LINEAR,          /* TTT's layers as published ...                             */
   MIRAS_PRESET_TTT_MLP,
@@ -961,6 +961,8 @@ typedef enum miras_layer_type {
                               as in a mag                                                        */
   MIRAS_LAYER_PARALLEL,    /* attention and a memory of one norm, as in layers of their own, each
                               with its W_o and its out_scale, added up (Falcon-H1)               */
+  MIRAS_LAYER_RWKV4,       /* no heads: the time mixing of RWKV-4 as published (room @77), of which
+                              each channel has a mean of its own                                 */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -1391,8 +1393,9 @@ typedef struct miras_ledger_entry {
 } miras_ledger_entry;
 
 /* How running texts hold what their memories write, which is most of a state: matrices of memories
- * and their momentum, keys and values of attention. All else in a state stays float: positions,
- * convolutions, normalisers, pairs of open chunks, statistics of least squares, what a head learns.
+ * and their momentum, keys and values of attention, means of RWKV-4. All else in a state stays
+ * float: positions, convolutions, normalisers, pairs of open chunks, statistics of least squares,
+ * what a head learns.
  * bench/results/states.md has what each costs, row by row. */
 typedef enum miras_states {
   MIRAS_STATES_FLOAT,      /* 32 bits                                                            */
@@ -2309,7 +2312,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
 
    A layer of type rwkv is RWKV-7's as published (room @77 has its formulas): its memory with token
    shifts, gates of low rank, values of the first such layer mixed in, and a bonus; or RWKV-6's,
-   whose shifts depend on the token.
+   whose shifts depend on the token. RWKV-4's, of type rwkv4, has no memory but means by channel.
 
    ROWS. What a model reads and says need not be words. Its rows bring tokens, categories and
    vectors, as miras_model_desc.inputs says, and are answered as outputs says, each with its loss:
@@ -2758,6 +2761,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
                                     five mixes of numbers of low rank (rwkv.mix_rank)
        y = memory q, skip y v       its answers; with mixer.d_skip. recall, segments, whole: of mac
        restart, y = weigh a         with mixer.levels, behind gates and of what memories say
+     Of type rwkv4: y = wkv k v, of rows as wide as the model.
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
      if not at the end. Weights have names of published layers, which say how they begin,
@@ -2823,7 +2827,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
              by softmax (mixer.key_slots): gsa; of which tokens write a few (mixer.top_slots):
              raven. Pairs by the trapezoidal rule, and keys that turn by sums of angles: mamba3.
              Preconditioned keys: pgdn, pkda. Trees of states (mixer.levels): log-linear-mamba2 and
-             -gdn.
+             -gdn. Means by channel (type rwkv4): RWKV-4's layer.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -3687,7 +3691,8 @@ enum { MIRAS__EACH_HEAD = 65536 };   /* gate_blocks: as many as there are heads 
 static const miras__field miras__fields[] = {
 #ifndef MIRAS_NO_MODEL
   MIRAS__T(pattern, 4),
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac parallel"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "",
+           "memory attention mlp mag conv rwkv mac parallel rwkv4"),
 #endif
   MIRAS__W(memory.architecture, 2, MIRAS_ARCH_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
@@ -5347,6 +5352,23 @@ typedef struct miras__gating {
   float cap, low, high;
 } miras__gating;
 
+/* Tokens of RWKV-4's channels (room @29's wkv_fwd, which has the letters): k, v, y [rows, n], rows
+ * ld_k, ld_v and ld_y apart. state: A and, n_state floats behind, L, which go on there, or NULL;
+ * kept: as they were before each token, likewise, rows ld_kept apart, or NULL. starts: the first
+ * row is a text's first token. */
+typedef struct miras__wkv {
+  size_t rows, n, n_state, ld_k, ld_v, ld_y, ld_kept;
+  int starts;
+  const float *k, *v, *w, *u;      /* [n] log w, u                                                */
+  float *y, *state, *kept;
+} miras__wkv;
+
+/* The cotangents: of y, and set are dk, dv [rows, n] as k and v lie, and [n] of log w and u. */
+typedef struct miras__wkv_grads {
+  const float *y;
+  float *k, *v, *w, *u;
+} miras__wkv_grads;
+
 /* The numbers by which room @29 norms a head's row: mean and 1 / deviation of x, and for the
  * adjoint the means of the gradient and of the gradient times the row. */
 typedef struct miras__norm_row { float mean, inverse, d, along; } miras__norm_row;
@@ -5849,6 +5871,8 @@ typedef struct miras__kernels miras__kernels;
     size_t ld, size_t rows, size_t n))                                                            \
   X(LAYER_BACK, void, gates_bwd, (const miras__gating *how, float *dy, const float *g, size_t ld, \
     float *doffset, float *dc, const float *c, size_t rows, size_t n))                            \
+  X(LAYER, void, wkv_fwd, (const miras__wkv *x))                                                  \
+  X(LAYER_BACK, void, wkv_bwd, (const miras__wkv *x, const miras__wkv_grads *g))                  \
   X(LAYER, float, cross_entropy, (float *x, size_t n, size_t target, float scale))                \
   X(LAYER, float, number_loss, (int type, float *x, const float *y, size_t n, float at,           \
     float scale, float *room))                                                                    \
@@ -6133,6 +6157,8 @@ struct miras__kernels {
 #define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
 #define miras__complement MIRAS__SHARED(miras__complement)
 #define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
+#define miras__wkv_fwd MIRAS__SHARED(miras__wkv_fwd)
+#define miras__wkv_bwd MIRAS__SHARED(miras__wkv_bwd)
 #define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
 #define miras__number_loss MIRAS__SHARED(miras__number_loss)
 #define miras__dropout_mask MIRAS__IN_SET(miras__dropout_mask)
@@ -12370,6 +12396,70 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
 }
 
 #ifndef MIRAS__SHARES
+/* RWKV-4 (Peng et al. 2023). Of a channel, w > 0, with N and Z of 0 before a text:
+ *   y_t = (N_(t-1) + e^(u + k_t) v_t) / (Z_(t-1) + e^(u + k_t))
+ *   N_t = e^-w N_(t-1) + e^(k_t) v_t,   Z_t = e^-w Z_(t-1) + e^(k_t)
+ * which A = N/Z, a mean of values, and L = log Z say without a power that could overflow:
+ *   s = sigmoid(u + k_t - L_(t-1)),      y_t = A_(t-1) + s (v_t - A_(t-1))
+ *   p = sigmoid(k_t - (L_(t-1) - w)),    A_t = A_(t-1) + p (v_t - A_(t-1))
+ *   L_t = log(e^(L_(t-1) - w) + e^(k_t))
+ * Before a text L is so low that s and p are 1. With a, l the cotangents of A_t, L_t, g of y_t and
+ * x = v_t - A_(t-1):
+ *   ds = g x s (1 - s),  e = a x p (1 - p),   dv = g s + a p,  dk = ds + e + l p
+ *   du += ds,  dw += e - l (1 - p)
+ *   a <- g (1 - s) + a (1 - p),  l <- l (1 - p) - ds - e
+ * The published code has N and Z over e^m, m the largest exponent so far, instead. */
+#define MIRAS__UNHEARD -1e30f          /* L of no token                                           */
+#define MIRAS__LOG_DECAY 80.0f         /* the largest log w: long before, nothing is left of L    */
+
+static void miras__wkv_fwd(const miras__wkv *f) {
+  size_t t;
+  V_SHARE(f->n) {
+    const vf w = miras__v_exp(V_MIN(V_SET1(MIRAS__LOG_DECAY), V_AT(f->w))), u = V_AT(f->u);
+    vf a = V_ZERO(), l = V_SET1(MIRAS__UNHEARD);
+    if (!f->starts) a = V_AT(f->state), l = V_AT(f->state + f->n_state);
+    for (t = 0; t < f->rows; t++) {
+      const vf k = V_AT(f->k + t * f->ld_k), x = V_SUB(V_AT(f->v + t * f->ld_v), a);
+      const vf m = V_SUB(l, w), d = V_SUB(k, m);
+      if (f->kept) V_PUT(f->kept + t * f->ld_kept, a);
+      if (f->kept) V_PUT(f->kept + t * f->ld_kept + f->n_state, l);
+      V_PUT(f->y + t * f->ld_y, V_FMA(miras__v_sigmoid(V_SUB(V_ADD(u, k), l)), x, a));
+      a = V_FMA(miras__v_sigmoid(d), x, a);
+      a = V_SELECT(V_LT(V_ABS(a), V_SET1(FLT_MIN)), V_ZERO(), a);
+      l = V_ADD(V_MAX(m, k), miras__v_softplus(V_NEG(V_ABS(d))));
+    }
+    if (f->state) V_PUT(f->state, a);
+    if (f->state) V_PUT(f->state + f->n_state, l);
+  }
+}
+
+static void miras__wkv_bwd(const miras__wkv *f, const miras__wkv_grads *d) {
+  size_t t;
+  V_SHARE(f->n) {
+    const vf w = miras__v_exp(V_MIN(V_SET1(MIRAS__LOG_DECAY), V_AT(f->w))), u = V_AT(f->u);
+    vf da = V_ZERO(), dl = V_ZERO(), du = V_ZERO(), dw = V_ZERO();
+    for (t = f->rows; t-- > 0;) {
+      const float *kept = f->kept + t * f->ld_kept;
+      const vf k = V_AT(f->k + t * f->ld_k), a = V_AT(kept), l = V_AT(kept + f->n_state);
+      const vf g = V_AT(d->y + t * f->ld_y), x = V_SUB(V_AT(f->v + t * f->ld_v), a);
+      const vf c = V_SUB(V_ADD(u, k), l), b = V_SUB(k, V_SUB(l, w));
+      vf s_low, p_low, s_high = miras__v_halves(c, &s_low), p_high = miras__v_halves(b, &p_low);
+      const vf s = V_SELECT(V_LT(c, V_ZERO()), s_low, s_high);
+      const vf p = V_SELECT(V_LT(b, V_ZERO()), p_low, p_high);
+      const vf rest = V_SELECT(V_LT(b, V_ZERO()), p_high, p_low);         /* 1 - p                */
+      const vf ds = V_MUL(V_MUL(g, x), V_MUL(s_low, s_high));
+      const vf e = V_MUL(V_MUL(da, x), V_MUL(p_low, p_high)), out = V_ADD(ds, e);
+      V_PUT(d->v + t * f->ld_v, V_FMA(g, s, V_MUL(da, p)));
+      V_PUT(d->k + t * f->ld_k, V_FMA(dl, p, out));
+      du = V_ADD(du, ds), dw = V_ADD(dw, V_FNMA(dl, rest, e));
+      da = V_FMA(da, rest, V_MUL(g, V_SELECT(V_LT(c, V_ZERO()), s_high, s_low)));
+      dl = V_SUB(V_MUL(dl, rest), out);
+    }
+    V_PUT(d->u, du);
+    V_PUT(d->w, V_MUL(w, dw));
+  }
+}
+
 /* One row of numbers x [n], of MIRAS_OUTPUT_NORMAL [2 n], with targets y [n]. Returns the loss
  * l = sum l_i; with scale other than 0 the row becomes its gradient, scale dl/dx. With r = x - y:
  *   binary    l = log(1 + exp -|x|) + max(x, 0) - x y    dl/dx = sigmoid(x) - y
@@ -12441,6 +12531,8 @@ static const miras__kernels miras__kernel_table = {
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__SHARED_SUFFIX
 #undef MIRAS__SHARES
+#undef MIRAS__UNHEARD
+#undef MIRAS__LOG_DECAY
 #undef MIRAS__ISA_NAME
 #undef K_SHORT
 #undef K_SHORT_END
@@ -20142,6 +20234,7 @@ static const struct {
                                                     MIRAS_ROPE_SHARE_NONE, MIRAS__AS_KDA)},
   {"qwen3.5", MIRAS_PRESET_GATED_DELTANET MIRAS__AS("mmma", MIRAS_LAYER_MEMORY, 1, 1,
                                                     MIRAS_ROPE_SHARE_QUARTER, MIRAS__AS_ROW)},
+  {"rwkv4", MIRAS_PRESET_RWKV6_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV4, 0, 0, 0, MIRAS__AS_ROW)},
   {"rwkv6", MIRAS_PRESET_RWKV6_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW)},
   {"rwkv7", MIRAS_PRESET_RWKV7_MEMORY MIRAS__AS("mg", MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW)},
   {"ttt-linear",
@@ -20270,6 +20363,10 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
   d->layer[4].mlp.none = 1;
   d->layers = layers;
   if (preset < MIRAS_PRESET_ROWS) return miras__usual_layer(&d->layer[0]), MIRAS_OK;
+  if (miras__wholes[i].type == MIRAS_LAYER_RWKV4) {
+    memset(d->layer, 0, sizeof *d->layer);
+    d->layer[0].letter = 'm';
+  }
   d->layer[0].type = (miras_layer_type)miras__wholes[i].type;
   if (miras__wholes[i].row == MIRAS_PRESET_TITANS)
     d->layer[1].attention.persistent = MIRAS__PERSISTENT;
@@ -20277,7 +20374,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_preset pres
     d->layer[0].attention.window = d->layer[1].attention.window;
     d->layer[0].attention.persistent = MIRAS__PERSISTENT;
   }
-  if (d->layer[0].type == MIRAS_LAYER_RWKV) {
+  if (d->layer[0].type == MIRAS_LAYER_RWKV || d->layer[0].type == MIRAS_LAYER_RWKV4) {
     const int erases = d->layer[0].memory.separate_erase;
     d->norm = MIRAS_NORM_LAYER;
     d->embed_norm = d->untied = 1;
@@ -21736,7 +21833,8 @@ typedef struct miras__mixer {
   miras__look look;
 } miras__mixer;
 
-/* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. */
+/* Softmax attention of a layer: heads of queries, `groups` of them with keys and values. Of type
+ * rwkv4 there are `groups` tasks of channels, and nothing else. */
 typedef struct miras__attending {
   size_t heads, dk, window;
   uint32_t groups, group, persistent;
@@ -22668,7 +22766,7 @@ enum {
   MIRAS__OP_ROTATE, MIRAS__OP_LENGTH, MIRAS__OP_KEYS, MIRAS__OP_MEMORY, MIRAS__OP_SKIP,
   MIRAS__OP_BONUS, MIRAS__OP_VALUES, MIRAS__OP_ATTEND, MIRAS__OP_TAIL, MIRAS__OP_EXPERTS,
   MIRAS__OP_BLOCKS, MIRAS__OP_LOOKUP, MIRAS__OP_SOFTMAX, MIRAS__OP_TRAPEZOID,
-  MIRAS__OP_PRECONDITION, MIRAS__OP_RESTART, MIRAS__OP_WEIGH, MIRAS__OP_COUNT
+  MIRAS__OP_PRECONDITION, MIRAS__OP_RESTART, MIRAS__OP_WEIGH, MIRAS__OP_WKV, MIRAS__OP_COUNT
 };
 
 /* The visit's rows of the residual stream before an adjoint, and behind it. */
@@ -23937,6 +24035,55 @@ static MIRAS__LISTED void miras__op_weigh_bwd(const miras__visit *a, const miras
   }
 }
 
+/* ---- means by channel (RWKV-4) ---- */
+
+enum { MIRAS__MEANS = 64 };        /* channels of a task                                          */
+
+/* The channels of task h. A running text has A and L of all, [2, width]; what is kept of a token is
+ * likewise. */
+static miras__wkv miras__wkv_of(const miras__visit *a, const miras__op *o, size_t h) {
+  const miras__program *p = a->layer->p;
+  const size_t col = h * MIRAS__MEANS, left = p->width - col;
+  const miras__sheet k = miras__x_of(a, o, 0), v = miras__x_of(a, o, 1), y = miras__y_of(a, o);
+  const miras__sheet kept = miras__x_of(a, o, 2);
+  miras__wkv x;
+  memset(&x, 0, sizeof x);
+  x.rows = a->n, x.n = left < MIRAS__MEANS ? left : MIRAS__MEANS, x.n_state = p->width;
+  x.starts = !a->run || !a->position;
+  x.k = k.p + col, x.ld_k = k.ld, x.v = v.p + col, x.ld_v = v.ld, x.y = y.p + col, x.ld_y = y.ld;
+  x.w = miras__weight(a->layer, MIRAS__W_DECAY_LOG) + col;
+  x.u = miras__weight(a->layer, o->param) + col;
+  if (a->run) x.state = a->run + p->state[o->part] + col;
+  if (MIRAS__TRAINS && a->train) x.kept = kept.p + col, x.ld_kept = kept.ld;
+  return x;
+}
+
+/* y = wkv(k, v) */
+static MIRAS__LISTED void miras__op_wkv(const miras__visit *a, const miras__op *o) {
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, a->layer->p->attending.groups); h++) {
+    const miras__wkv x = miras__wkv_of(a, o, h);
+    a->k->wkv_fwd(&x);
+  }
+}
+
+/* dk, dv = ..., and the sums of w and u */
+static MIRAS__LISTED void miras__op_wkv_bwd(const miras__visit *a, const miras__op *o) {
+  const miras__program *p = a->layer->p;
+  float *sums = a->work.part[MIRAS__BY_SEQUENCE] + a->sequence * p->sums[MIRAS__BY_SEQUENCE];
+  size_t h;
+  for (h = a->h; h < miras__heads_end(a, p->attending.groups); h++) {
+    const miras__wkv x = miras__wkv_of(a, o, h);
+    const size_t col = h * MIRAS__MEANS;
+    miras__wkv_grads g;
+    g.y = miras__dy_of(a, o).p + col;
+    g.k = miras__dx_of(a, o, 0).p + col, g.v = miras__dx_of(a, o, 1).p + col;
+    g.w = sums + miras__param_place(miras__param_of(p, MIRAS__W_DECAY_LOG)) + col;
+    g.u = sums + miras__param_place(miras__param_of(p, o->param)) + col;
+    a->k->wkv_bwd(&x, &g);
+  }
+}
+
 /* ---- memories ----
  *
  * Gated slot attention (Zhang et al. 2024): with f_t [m] the decay gates of m slots, keys K [m, dk]
@@ -24642,7 +24789,10 @@ static MIRAS__FIXED miras__op_kind miras__ops[MIRAS__OP_COUNT] = {
   {"precondition", miras__op_precondition, MIRAS__BACK(miras__op_precondition_bwd),
    MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY | MIRAS__IS_THROUGH, 15, 52, 2},
   {"restart", miras__op_restart, MIRAS__BACK(miras__op_restart_bwd), MIRAS__IS_TEXT, 0, 0, 1},
-  {"weigh", miras__op_weigh, MIRAS__BACK(miras__op_weigh_bwd), MIRAS__IS_HEAVY, 6, 0, 3}
+  {"weigh", miras__op_weigh, MIRAS__BACK(miras__op_weigh_bwd), MIRAS__IS_HEAVY, 6, 0, 3},
+  /* in: k, v, means before each token */
+  {"wkv", miras__op_wkv, MIRAS__BACK(miras__op_wkv_bwd),
+   MIRAS__IS_TEXT | MIRAS__IS_BY_HEADS | MIRAS__IS_HEAVY, 14, 4, 3}
 };
 
 /* Does an operation run memories, of layers or of slots' keys? */
@@ -24660,8 +24810,8 @@ static size_t miras__state_per(const miras__program *p, const miras__op *o) {
 /* The tasks of an operation by heads: how many; and the first, behind those of memories, and of
  * attention. */
 static size_t miras__tasks_of(const miras__program *p, const miras__op *o) {
-  return o->what == MIRAS__OP_TAIL ? 1 : o->what == MIRAS__OP_ATTEND ? p->attending.groups
-                                                                   : p->mixer.heads;
+  const int attends = o->what == MIRAS__OP_ATTEND || o->what == MIRAS__OP_WKV;
+  return o->what == MIRAS__OP_TAIL ? 1 : attends ? p->attending.groups : p->mixer.heads;
 }
 static size_t miras__task_of(const miras__program *p, const miras__op *o) {
   return o->what == MIRAS__OP_TAIL ? p->mixer.heads + p->attending.groups
@@ -25634,11 +25784,12 @@ static size_t miras__pairs_state(const miras__program *p, const miras__op *o) {
 }
 
 /* The states of a running text: tails, then of memories, of attention, of memories that recall or
- * have the keys of slots, of what makes pairs. Which of the last four it has; -1: none. */
+ * have the keys of slots or of means by channel, of what makes pairs. Which of the last four it
+ * has; -1: none. */
 static int miras__state_turn(const miras__op *o) {
   if (o->what == MIRAS__OP_TRAPEZOID || o->what == MIRAS__OP_PRECONDITION) return 3;
   if (o->what == MIRAS__OP_ATTEND) return 1;
-  if (o->what == MIRAS__OP_LOOKUP) return 2;
+  if (o->what == MIRAS__OP_LOOKUP || o->what == MIRAS__OP_WKV) return 2;
   return o->what != MIRAS__OP_MEMORY ? -1 : o->function ? 2 : 0;
 }
 
@@ -25655,10 +25806,12 @@ static MIRAS__COLD void miras__states_end(miras__program *p) {
     if (miras__state_turn(o) != i / p->ops) continue;
     p->state[o->part] = p->run;
     if (o->what == MIRAS__OP_MEMORY && !o->function) p->writes = o->part;
-    miras__grow(&p->run, attends ? miras__heads_of(p, o) : p->mixer.heads,
-                attends  ? p->attending.state
-                : memory ? miras__state_per(p, o)
-                         : miras__pairs_state(p, o));
+    if (o->what == MIRAS__OP_WKV) miras__grow(&p->run, 1, miras__pad(2 * p->width));
+    else
+      miras__grow(&p->run, attends ? miras__heads_of(p, o) : p->mixer.heads,
+                  attends  ? p->attending.state
+                  : memory ? miras__state_per(p, o)
+                           : miras__pairs_state(p, o));
   }
 }
 
@@ -26121,9 +26274,13 @@ static MIRAS__COLD void miras__layer_draw(const miras__layer *layer, uint64_t se
   size_t j, i;
   if (p->mixer.heads) miras__mixer_draw(layer, seed);
   /* mixes from 0 to 1: some channels see the token, others the one before */
-  for (j = 0; p->type == MIRAS_LAYER_RWKV && j < shift->rows; j++)
+  for (j = 0; p->type != MIRAS_LAYER_MLP && j < shift->rows; j++)
     for (i = 0; i < p->width; i++)
       layer->w[miras__param_at(shift) + j * p->width + i] = (float)(i + 1) / (float)(p->width + 1);
+  if (p->type != MIRAS_LAYER_RWKV4) return;
+  for (i = 0; i < p->width; i++)                    /* w from e^-5 to e^3                         */
+    layer->w[miras__param_at(miras__param_of(p, MIRAS__W_DECAY_LOG)) + i] =
+      8 * (float)i / (float)p->width - 5;
 }
 
 /* ---- parts that layers share ---- */
@@ -26796,6 +26953,35 @@ static void miras__add_bonus(miras__program *p, int u, size_t at, int proj) {
   miras__op_reads(o, 5, m->v, 0);
 }
 
+/* y = wkv(k, v), of columns of `x` and `z` from at_x and at_z on. */
+static void miras__add_wkv(miras__program *p, int y, size_t at, int x, size_t at_x, int z,
+                           size_t at_z) {
+  miras__op *o = miras__op_new(p, MIRAS__OP_WKV, y, at, x, at_x, p->width);
+  miras__op_reads(o, 1, z, at_z);
+  miras__op_reads(o, 2, miras__rows_new(p, "means", 2 * p->width), 0);
+  o->part = miras__head_new(p);
+  o->param = (unsigned char)miras__want(p, MIRAS__W_BONUS, p->width, 0);
+  miras__want(p, MIRAS__W_DECAY_LOG, p->width, 0);
+}
+
+/* RWKV-4's layer as published (Peng et al. 2023), h, h' and m as below:
+ *   x_j     = h + (h' - h) (.) m_j                                      j = k, v, r
+ *   k, v, r = x_k W, x_v W, x_r W
+ *   out     = (wkv(k, v) (.) sigmoid(r)) W_o                            wkv: room @29 */
+static void miras__build_rwkv4_layer(miras__program *p, const miras_layer_desc *d) {
+  const size_t w = p->width;
+  const int hd = miras__add_shift(p, MIRAS__W_NORM1), proj = miras__rows_new(p, "proj", 3 * w);
+  const int y = miras__rows_new(p, "y", w), u = miras__rows_new(p, "u", w);
+  int j;
+  for (j = 2; j >= 0; j--)
+    miras__add_columns(p, proj, (size_t)j * w, miras__add_mix(p, hd, j, 3, 0),
+                       j > 1 ? MIRAS__W_OUT_GATE : MIRAS__W_K + j, w);
+  miras__add_wkv(p, y, 0, proj, 0, proj, w);
+  miras__add_tail(p, 0);
+  miras__add_gate(p, u, y, 0, proj, 2 * w, w, MIRAS_FN_SIGMOID);
+  miras__build_end(p, d, u, MIRAS__W_O);
+}
+
 /* RWKV-6's layer as published (Peng et al. 2024). Where RWKV-7, below, has a mix m_j, what the
  * token says by a low rank is added to it:
  *   low     = tanh((h + (h' - h) (.) m_x) W), in five parts
@@ -27210,6 +27396,8 @@ static MIRAS__CALLED miras_result miras__parts_make(miras__program *p, const mir
   miras_result result = MIRAS_OK;
   p->biased = d->mixer.projection_bias || d->conv.gated > 1 || d->attention.bias ? 1 : 0;
   if (d->mlp.bias) p->biased |= 2;
+  if (d->type == MIRAS_LAYER_RWKV4)
+    p->attending.groups = (uint32_t)((p->width + MIRAS__MEANS - 1) / MIRAS__MEANS);
   if (miras__remembers(d->type)) result = miras__mixer_make(p, d, why, n);
   if (result == MIRAS_OK && miras__attends(d->type)) result = miras__attending_make(p, d, why, n);
   if (result == MIRAS_OK && miras__remembers(d->type)) miras__build_heads(p, d);
@@ -27221,7 +27409,8 @@ typedef void (*miras__builder)(miras__program *p, const miras_layer_desc *d);
 static const miras__builder miras__builders[] = {
   miras__build_memory_layer, MIRAS__PAIRS(miras__build_attention_layer), miras__build_mlp_layer,
   MIRAS__PAIRS(miras__build_mag_layer), miras__build_conv_layer, miras__build_rwkv_layer,
-  MIRAS__PAIRS(miras__build_mac_layer), MIRAS__PAIRS(miras__build_parallel_layer)
+  MIRAS__PAIRS(miras__build_mac_layer), MIRAS__PAIRS(miras__build_parallel_layer),
+  miras__build_rwkv4_layer
 };
 MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TYPE_COUNT);
 
@@ -27234,7 +27423,7 @@ MIRAS__FITS(miras__builders_fit, MIRAS__COUNT(miras__builders) == MIRAS_LAYER_TY
 static const char *const miras__forms[] = {
   "", "osp?", "o0hp?", "o01?f?", "o01f", "o0", "o0", "o0m", "if", "o01", "o0w", "o1b?", "osp",
   "o0m1?", "o0", "o0c?f", "o0", "o0", "ot", "i0", "o0h1?", "i", "", "o0?", "i0", "i0", "i",
-  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?", "", "", "o0"
+  "o0123?4?5?", "0", "o0", "o0", "o0", "o0", "i0?", "", "", "o0", "o01"
 };
 MIRAS__FITS(miras__forms_fit, MIRAS__COUNT(miras__forms) == MIRAS__OP_COUNT);
 
@@ -28000,6 +28189,18 @@ static int miras__text_attention(miras__reader *r, miras__said *x) {
   return 1;
 }
 
+static int miras__text_wkv(miras__reader *r, miras__said *x) {
+  miras__program *p = r->p;
+  if (p->type != MIRAS_LAYER_RWKV4 || miras__text_op_of(p, MIRAS__OP_WKV, 0, 0))
+    return miras__text_not(r, "it is of type rwkv4, once");
+  if (!miras__text_is(r, &x->in[0], p->width) || !miras__text_is(r, &x->in[1], p->width) ||
+      !miras__text_out(r, &x->out, p->width))
+    return 0;
+  miras__add_wkv(p, x->out.array, x->out.at, x->in[0].array, x->in[0].at, x->in[1].array,
+                 x->in[1].at);
+  return 1;
+}
+
 static int miras__text_experts(miras__reader *r, miras__said *x) {
   miras__program *p = r->p;
   if (!p->mlp.experts || r->d->mlp.act == MIRAS_FN_RELU2)
@@ -28028,6 +28229,7 @@ static int miras__text_make(miras__reader *r, miras__said *x) {
     case MIRAS__OP_ANGLES: case MIRAS__OP_ROTATE: case MIRAS__OP_ATTEND:
       return miras__text_attention(r, x);
     case MIRAS__OP_EXPERTS: return miras__text_experts(r, x);
+    case MIRAS__OP_WKV: return miras__text_wkv(r, x);
     case MIRAS__OP_GATES: case MIRAS__OP_MEMORY: case MIRAS__OP_SKIP: case MIRAS__OP_JOIN:
     case MIRAS__OP_VALUES: case MIRAS__OP_BONUS: case MIRAS__OP_BLOCKS: case MIRAS__OP_LOOKUP:
       return miras__text_memory(r, x);
@@ -28129,6 +28331,7 @@ static size_t miras__slot_of(const miras__program *p, const miras__op *o, int sl
     case MIRAS__OP_VALUES: return slot ? all : p->mixer.value;
     case MIRAS__OP_WEIGH: return !slot ? o->cols : slot == 2 ? p->mixer.heads : all;
     case MIRAS__OP_BONUS: return slot ? 0 : all;   /* miras__text_bonus knows                     */
+    case MIRAS__OP_WKV: return slot < 3 ? o->cols : all;
     default: return all;
   }
 }
@@ -28304,6 +28507,7 @@ static int miras__text_complete(miras__reader *r) {
   if (!miras__text_has_all(r, MIRAS__OP_MEMORY, 0, 0, memory) ||
       !miras__text_has_all(r, MIRAS__OP_MEMORY, 0, 1, mac) ||
       !miras__text_has_all(r, MIRAS__OP_ATTEND, 0, 0, p->attending.heads > 0) ||
+      !miras__text_has_all(r, MIRAS__OP_WKV, 0, 0, r->d->type == MIRAS_LAYER_RWKV4) ||
       !miras__text_has_all(r, MIRAS__OP_GATES, 0, 0, memory && m->gates) ||
       !miras__text_has_all(r, m->told ? MIRAS__OP_PRECONDITION : MIRAS__OP_KEYS, 0, 0,
                            memory && (m->own || keys)) ||
@@ -32442,6 +32646,7 @@ static size_t miras__narrow_state(miras__narrowing *by, const miras_model *m) {
       if (miras__state_turn(o) != i / p->ops) continue;
       heads = attends ? miras__heads_of(p, o) : p->mixer.heads;
       at = layer->run + p->state[o->part];
+      if (o->what == MIRAS__OP_WKV) miras__narrow_range(by, at, p->width);
       for (h = 0; h < heads; h++) {
         if (!attends) {
           miras__narrow_head(by, layer, miras__plan_of(p, o), h, at);

@@ -18,11 +18,11 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN2, KDA and RWKV-7; RWKV-7 and RWKV-6 as their author writes them; Falcon Mamba;
- * Mamba and Mamba-2 as Hugging Face, flash-linear-attention and their authors have them; TTT;
- * Qwen3-Next and Qwen3.5; Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo
- * Hybrid; RecurrentGemma (Griffin); Llama. Angles of rotary positions may be scaled: rope_type
- * linear, yarn or llama3.
+ * attention, HGRN2, KDA and RWKV-7; RWKV-7, RWKV-6 and RWKV-4 as their author writes them, RWKV-4
+ * also as Hugging Face does; Falcon Mamba; Mamba and Mamba-2 as Hugging Face,
+ * flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5; Falcon-H1,
+ * Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma (Griffin);
+ * Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -721,6 +721,16 @@ static const hf__field hf__says_rwkv7[] = {
   {"v_low_rank_dim", "positive null", HF__C_VALUE_RANK},
   {"value_dim", "positive list null", HF__C_VALUES},
   {"norm_first norm_bias", "true", -1}
+};
+
+/* RWKV-4's. rescale_every halves weights and the stream every so many blocks while half precision
+ * reads: norms take that away again, up to their epsilons. The last norm's is 1e-5 whatever is
+ * said, so that all must be. */
+static const hf__field hf__says_rwkv4[] = {
+  {"context_length max_position_embeddings rescale_every", "any", -1},
+  {"layer_norm_epsilon", "1e-5", -1},
+  {"attention_hidden_size", "positive null", HF__C_VALUES},
+  {"intermediate_size", "positive null", HF__C_INNER}
 };
 
 /* How Mamba and Mamba-2 begin to be trained, and by which code they are computed. */
@@ -2039,20 +2049,46 @@ static void hf__describe_sizes(hf__reader *c, miras_model_desc *d, const char *b
   d->layer[0].mlp.hidden = hf__tensor_length(c, "blocks.0.ffn.key.weight", 0);
 }
 
-static int hf__describe_author6(hf__reader *c, miras_model_desc *d) {
-  miras_layer_desc *l = &d->layer[0];
-  miras_model_desc sizes;
-  hf__describe_sizes(c, d, "time_faaaa");
-  sizes = *d;
-  if (miras_model_preset(d, miras_preset_find("rwkv6"), sizes.layers) != MIRAS_OK) return 0;
+/* The preset of these sizes, whose blocks are two layers each. */
+static int hf__describe_halves(hf__reader *c, miras_model_desc *d, const char *preset) {
+  const miras_model_desc sizes = *d;
+  if (c->result != MIRAS_OK ||
+      miras_model_preset(d, miras_preset_find(preset), sizes.layers) != MIRAS_OK) return 0;
   c->per = 2;
   d->width = sizes.width, d->vocab = sizes.vocab, d->heads = sizes.heads;
-  l->rwkv.decay_rank = hf__tensor_length(c, "blocks.0.att.time_decay_w1", 1);
-  l->rwkv.mix_rank = hf__tensor_length(c, "blocks.0.att.time_maa_w1", 1) / 5;
   d->layer[3].mlp.hidden = sizes.layer[0].mlp.hidden;
   d->norm_epsilon = 1e-5f;
-  d->layer[0].mixer.out_norm_epsilon = 64e-5f;
+  return 1;
+}
+
+static int hf__describe_author6(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  hf__describe_sizes(c, d, "time_faaaa");
+  if (!hf__describe_halves(c, d, "rwkv6")) return 0;
+  l->rwkv.decay_rank = hf__tensor_length(c, "blocks.0.att.time_decay_w1", 1);
+  l->rwkv.mix_rank = hf__tensor_length(c, "blocks.0.att.time_maa_w1", 1) / 5;
+  l->mixer.out_norm_epsilon = 64e-5f;
   return c->result == MIRAS_OK;
+}
+
+static int hf__describe_author4(hf__reader *c, miras_model_desc *d) {
+  hf__describe_sizes(c, d, "time_first");
+  d->heads = 1;
+  return hf__describe_halves(c, d, "rwkv4");
+}
+
+static int hf__describe_rwkv4(hf__reader *c, miras_model_desc *d) {
+  d->heads = 1;
+  d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
+  d->vocab = hf__config_whole(c, HF__C_VOCAB, hf__embedding_rows(c), 2);
+  d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
+  d->layer[0].mlp.hidden = hf__config_whole(c, HF__C_INNER, 4.0 * d->width, 1);
+  if (c->said[HF__C_VALUES] &&
+      !(c->config[HF__C_VALUES] <= d->width && c->config[HF__C_VALUES] >= d->width))
+    return hf__config_lacks(c, HF__C_VALUES, "hidden_size");
+  if (!hf__describe_halves(c, d, "rwkv4")) return 0;
+  d->untied = hf__config_of(c, HF__C_TIED, 0) < 1;
+  return 1;
 }
 
 static int hf__describe_author(hf__reader *c, miras_model_desc *d) {
@@ -2682,7 +2718,8 @@ enum {
                            second of each and so on, in files where they lie like this            */
   HF__INNER = 2097152,  /* with it: not rows but the numbers of each                              */
   HF__ONLY = 4194304, /* times 1 + a miras_layer_type: for layers of this type only               */
-  HF__LOG8 = 1 << 26 /* ours is log(8 softplus) of theirs                                         */
+  HF__LOG8 = 1 << 26, /* ours is log(8 softplus) of theirs                                        */
+  HF__REST = 1 << 27  /* ours is 1 less theirs                                                    */
 };
 /* The type of layer that a row is for, plus 1; 0: for all. */
 #define HF__ONLY_IN(how) ((how) % HF__LOG8 / HF__ONLY)
@@ -2852,6 +2889,41 @@ static const hf__name_row hf__author6_names[] = {
   {".ffn.receptance.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_MLP)},
   {".ffn.key.weight", ".mlp.up", 0},
   {".ffn.value.weight", ".mlp.down", 0}
+};
+
+/* RWKV-4's, of whose parts Hugging Face and its author write other names. A mix is how much of the
+ * token itself there is. */
+#define HF__RWKV4_NAMES(embed, first, att, ffn, k, v, r) \
+  {embed ".weight", "embed.weight", HF__KEPT}, \
+  {"blocks.0." first ".weight", "embed_norm.gain", 0}, \
+  {"blocks.0." first ".bias", "embed_norm.bias", 0}, \
+  {"ln_out.weight", "norm.gain", 0}, \
+  {"ln_out.bias", "norm.bias", 0}, \
+  {"/head.weight", "head.weight", HF__KEPT}, \
+  {".ln1.weight", ".norm1.gain", 0}, \
+  {".ln1.bias", ".norm1.bias", 0}, \
+  {att ".time_mix_" k, ".shift.mix", HF__BELOW | HF__REST | HF__ONLY_OF(MIRAS_LAYER_RWKV4)}, \
+  {att ".time_mix_" v, ".shift.mix", HF__BELOW | HF__REST | HF__ONLY_OF(MIRAS_LAYER_RWKV4)}, \
+  {att ".time_mix_" r, ".shift.mix", HF__BELOW | HF__REST | HF__ONLY_OF(MIRAS_LAYER_RWKV4)}, \
+  {att ".key.weight", ".k.weight", 0}, \
+  {att ".value.weight", ".v.weight", 0}, \
+  {att ".receptance.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_RWKV4)}, \
+  {att ".time_decay", ".memory.decay_log", 0}, \
+  {att ".time_first", ".bonus.gain", 0}, \
+  {att ".output.weight", ".o.weight", 0}, \
+  {".ln2.weight", ".norm2.gain", 0}, \
+  {".ln2.bias", ".norm2.bias", 0}, \
+  {ffn ".time_mix_" k, ".shift.mix", HF__BELOW | HF__REST | HF__ONLY_OF(MIRAS_LAYER_MLP)}, \
+  {ffn ".time_mix_" r, ".shift.mix", HF__BELOW | HF__REST | HF__ONLY_OF(MIRAS_LAYER_MLP)}, \
+  {ffn ".receptance.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_MLP)}, \
+  {ffn ".key.weight", ".mlp.up", 0}, \
+  {ffn ".value.weight", ".mlp.down", 0}
+static const hf__name_row hf__rwkv4_names[] = {
+  HF__RWKV4_NAMES("embeddings", "pre_ln", ".attention", ".feed_forward", "key", "value",
+                  "receptance")
+};
+static const hf__name_row hf__author4_names[] = {
+  HF__RWKV4_NAMES("emb", "ln0", ".att", ".ffn", "k", "v", "r")
 };
 
 static const hf__name_row hf__qwen_names[] = {
@@ -3250,6 +3322,8 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__fla_names), HF__NAMES(hf__says_kda)},
   {"rwkv7", "model.", "layers.", "", hf__describe_rwkv7, HF__NAMES(hf__rwkv7_names),
    HF__NAMES(hf__says_rwkv7)},
+  {"rwkv", "rwkv.", "blocks.", "", hf__describe_rwkv4, HF__NAMES(hf__rwkv4_names),
+   HF__NAMES(hf__says_rwkv4)},
   {"ttt", "model.", "layers.", "", hf__describe_ttt, HF__NAMES(hf__ttt_names),
    HF__NAMES(hf__says_ttt)},
   {"llama", "model.", "layers.", "", hf__describe_llama, HF__NAMES(hf__llama_names),
@@ -3288,9 +3362,11 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2_author)},
   {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
    hf__describe_author, HF__NAMES(hf__author_names), NULL, 0},
-  {"", "", "blocks.", "", hf__describe_author6, HF__NAMES(hf__author6_names), NULL, 0}
+  {"", "", "blocks.", "", hf__describe_author6, HF__NAMES(hf__author6_names), NULL, 0},
+  {"", "", "blocks.", "", hf__describe_author4, HF__NAMES(hf__author4_names), NULL, 0}
 };
-enum { HF__F_AUTHOR6 = (int)HF__COUNT(hf__families) - 1, HF__F_AUTHOR = HF__F_AUTHOR6 - 1,
+enum { HF__F_AUTHOR4 = (int)HF__COUNT(hf__families) - 1, HF__F_AUTHOR6 = HF__F_AUTHOR4 - 1,
+       HF__F_AUTHOR = HF__F_AUTHOR6 - 1,
        HF__F_MAMBA2_AUTHOR = HF__F_AUTHOR - 1, HF__F_MAMBA_AUTHOR = HF__F_AUTHOR - 2 };
 
 /* ---- the configuration ---- */
@@ -3653,6 +3729,7 @@ static int hf__config_read(hf__reader *c) {
   /* that of RWKV's author goes without */
   if (hf__tensor_named(c, "blocks.0.att.r_k")) c->family = HF__F_AUTHOR;
   if (hf__tensor_named(c, "blocks.0.att.time_maa_w1")) c->family = HF__F_AUTHOR6;
+  if (hf__tensor_named(c, "blocks.0.att.time_first")) c->family = HF__F_AUTHOR4;
   if (c->family >= 0) c->of = &hf__families[c->family];
   if (!hf__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
   for (pass = 0; pass < 2; pass++) {
@@ -4176,6 +4253,7 @@ static int hf__floors_get(hf__reader *c, const hf__piece *p, size_t from, size_t
 /* A tensor's number as its view has it. Nothing is added to others, for -0 + 0 is 0. */
 static float hf__as_ours(const hf__piece *p, float x) {
   if (p->how & HF__LOG) return (float)hf__log(-(double)x);
+  if (p->how & HF__REST) return 1 - x;
   if (p->how & HF__LOG8) {         /* softplus x is x or 0, and log(1 + e^-|x|) more             */
     const double e = hf__exp(x > 0 ? -(double)x : (double)x);
     return (float)hf__log(8 * ((x > 0 ? (double)x : 0) + (e < 1e-6 ? e : hf__log(1 + e))));
@@ -4282,7 +4360,7 @@ static int hf__lines_fill(hf__reader *c, miras_model *m, const miras_view *view,
   const size_t lines = view->turned ? p->rows : p->cols, count = view->turned ? p->cols : p->rows;
   const hf__tensor *x = p->from;
   const size_t blocks = count / x->block, bytes = blocks * x->bytes;
-  const int same = !(p->how & (HF__LOG | HF__MORE)) && p->by >= 1 && p->by <= 1;
+  const int same = !(p->how & (HF__LOG | HF__MORE | HF__REST)) && p->by >= 1 && p->by <= 1;
   int form, as = 0;
   size_t i, j, k, n, some, each = 0;
   if (view->turned) first = 0;

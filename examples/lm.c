@@ -235,7 +235,8 @@ static int lives_on(const options *o, const miras_model_desc *d) {
   const miras_memory_desc *m = &d->layer[0].memory;
   const miras_layer_type type = d->layer[0].type;
   if (d->pattern[0] && !strchr(d->pattern, 'm')) return 0;
-  if (type == MIRAS_LAYER_MLP || type == MIRAS_LAYER_CONV || type == MIRAS_LAYER_ATTENTION)
+  if (type == MIRAS_LAYER_MLP || type == MIRAS_LAYER_CONV || type == MIRAS_LAYER_ATTENTION ||
+      type == MIRAS_LAYER_RWKV4)     /* whose means have no resets                                */
     return 0;
   if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every)
     return 0;

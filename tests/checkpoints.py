@@ -10,7 +10,7 @@ It is run once, by hand; the tests read the files and need no Python. For each m
 MODELS it writes into tests/data/checkpoints/NAME:
 
   config.json          the configuration, with the field names of the model's own family, which in
-                       two cases (RWKV-7 and -6 as their author has them) has none
+                       three cases (RWKV-7, -6 and -4 as their author has them) has none
   model.safetensors    the weights, with the family's own names and layouts; some are in shards
                        (model-0000i-of-0000n.safetensors and model.safetensors.index.json)
   tokens.txt           token ids
@@ -868,6 +868,94 @@ def rwkv6_forward(config, tensors, tokens):
         k = np.maximum(k @ mine("key.weight", "ffn").T, 0)**2 @ mine("value.weight", "ffn").T
         x = x + sigmoid(r @ mine("receptance.weight", "ffn").T) * k
     return norm(x, "ln_out") @ tensors["head.weight"].T
+
+
+# ---- rwkv4, as Hugging Face and its author name it ----
+
+def rwkv4_config(**fields):
+    return {"architectures": ["RwkvForCausalLM"], "model_type": "rwkv", "vocab_size": VOCABULARY,
+            "context_length": 1024, "hidden_size": 32, "num_hidden_layers": 3,
+            "attention_hidden_size": 32, "intermediate_size": 112, "layer_norm_epsilon": 1e-5,
+            "rescale_every": 6, "tie_word_embeddings": False, "bos_token_id": 0, "eos_token_id": 0,
+            "use_cache": True, "transformers_version": "5.23.0", **fields}
+
+
+def rwkv4_weights(draw, config):
+    width, inner = config["hidden_size"], config["intermediate_size"] or 4 * config["hidden_size"]
+    tensors = {"rwkv.embeddings.weight": draw.normal(VOCABULARY, width)}
+    norms = ["rwkv.blocks.0.pre_ln", "rwkv.ln_out"]
+    for i in range(config["num_hidden_layers"]):
+        block = "rwkv.blocks.%d." % i
+        norms += [block + "ln1", block + "ln2"]
+        for part, mixes in (("attention", ("key", "value", "receptance")),
+                            ("feed_forward", ("key", "receptance"))):
+            for name in mixes:
+                tensors[block + part + ".time_mix_" + name] = draw.uniform(0.1, 0.9, 1, 1, width)
+        for name in ("key", "value", "receptance", "output"):
+            tensors[block + "attention.%s.weight" % name] = draw.linear(width, width, 2.0)
+        tensors[block + "attention.time_decay"] = draw.uniform(-5, 1, width)
+        tensors[block + "attention.time_first"] = draw.uniform(-2, 2, width)
+        tensors[block + "feed_forward.key.weight"] = draw.linear(inner, width)
+        tensors[block + "feed_forward.receptance.weight"] = draw.linear(width, width)
+        tensors[block + "feed_forward.value.weight"] = draw.linear(width, inner)
+    for name in norms:
+        tensors[name + ".weight"] = draw.gain(width)
+        tensors[name + ".bias"] = draw.bias(width)
+    if not config["tie_word_embeddings"]:
+        tensors["head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def rwkv4_forward(config, tensors, tokens):
+    """Sums over all tokens before, without a recurrence; nothing is rescaled."""
+    def norm(x, name):
+        return layer_norm(x, tensors[name + ".weight"], tensors[name + ".bias"], 1e-5)
+
+    def mixed(x, part, name):
+        mix = tensors["%s.time_mix_%s" % (part, name)][0, 0]
+        shifted = np.concatenate([np.zeros((1, x.shape[1])), x[:-1]])
+        return (x * mix + shifted * (1 - mix)) @ tensors["%s.%s.weight" % (part, name)].T
+
+    x = norm(tensors["rwkv.embeddings.weight"][tokens], "rwkv.blocks.0.pre_ln")
+    for i in range(config["num_hidden_layers"]):
+        block = "rwkv.blocks.%d." % i
+        part = block + "attention"
+        h = norm(x, block + "ln1")
+        k, v, r = (mixed(h, part, name) for name in ("key", "value", "receptance"))
+        y = np.empty_like(v)
+        for t in range(len(tokens)):
+            age = np.arange(t - 1, -1, -1)[:, None] * -np.exp(tensors[part + ".time_decay"])
+            weight = np.exp(k[:t + 1] + np.concatenate([age, tensors[part + ".time_first"][None]]))
+            y[t] = (weight * v[:t + 1]).sum(0) / weight.sum(0)
+        x = x + (sigmoid(r) * y) @ tensors[part + ".output.weight"].T
+        part = block + "feed_forward"
+        h = norm(x, block + "ln2")
+        k, r = (mixed(h, part, name) for name in ("key", "receptance"))
+        x = x + sigmoid(r) * (np.maximum(k, 0)**2 @ tensors[part + ".value.weight"].T)
+    head = tensors.get("head.weight", tensors["rwkv.embeddings.weight"])
+    return norm(x, "rwkv.ln_out") @ head.T
+
+
+RWKV4_NAMES = (("rwkv.", ""), ("embeddings.", "emb."), (".pre_ln.", ".ln0."),
+               (".attention.", ".att."), (".feed_forward.", ".ffn."), ("_mix_key", "_mix_k"),
+               ("_mix_value", "_mix_v"), ("_mix_receptance", "_mix_r"))
+
+
+def rwkv4_authors_name(name):
+    for hugging_face, author in RWKV4_NAMES:
+        name = name.replace(hugging_face, author)
+    return name
+
+
+def rwkv4_authors_weights(draw, config):
+    return {rwkv4_authors_name(name): value
+            for name, value in rwkv4_weights(draw, rwkv4_config()).items()}
+
+
+def rwkv4_authors_forward(config, tensors, tokens):
+    return rwkv4_forward(rwkv4_config(), {
+        name: tensors[rwkv4_authors_name(name)] for name in rwkv4_weights(Draw(""), rwkv4_config())
+    }, tokens)
 
 
 # ---- mamba and falcon_mamba ----
@@ -2337,6 +2425,11 @@ MODELS = {
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
     "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
     "rwkv6-author": Model({}, rwkv6_weights, rwkv6_forward, ("rwkv",), "F16"),
+    "rwkv4": Model(rwkv4_config(), rwkv4_weights, rwkv4_forward, ("transformers",)),
+    "rwkv4-tied": Model(
+        rwkv4_config(tie_word_embeddings=True, intermediate_size=None, attention_hidden_size=None),
+        rwkv4_weights, rwkv4_forward, ("transformers",), "BF16"),
+    "rwkv4-author": Model({}, rwkv4_authors_weights, rwkv4_authors_forward, ("rwkv",), "F16"),
     "mamba": mamba_model(),
     "mamba-biased": mamba_model(
         "BF16", use_bias=True, use_conv_bias=False, tie_word_embeddings=False,
@@ -2565,7 +2658,8 @@ def from_transformers(folder, config, tokens):
              "granitemoehybrid": "GraniteMoeHybridForCausalLM", "bamba": "BambaForCausalLM",
              "lfm2": "Lfm2ForCausalLM", "olmo_hybrid": "OlmoHybridForCausalLM",
              "recurrent_gemma": "RecurrentGemmaForCausalLM",
-             "llama": "LlamaForCausalLM", "jamba": "JambaForCausalLM"}[config["model_type"]]
+             "rwkv": "RwkvForCausalLM", "llama": "LlamaForCausalLM",
+             "jamba": "JambaForCausalLM"}[config["model_type"]]
     model = load_transformers(getattr(transformers, model), folder, torch,
                               ("model.visual.", "mtp."))
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()

@@ -3188,6 +3188,34 @@ REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, do
   free(r), free(k), free(v), free(w), free(a), free(g), free(nu), free(S), free(y), free(kappa);
 }
 
+/* RWKV-4's of one sequence up to its output projection, from sums of e^(k_i + ...) over all tokens
+ * before, without a recurrence: h [T, width], out [T, width]. */
+REF void ref_rwkv4_sequence(const ref_model *m, int l, const double *h, int T, double *out) {
+  const size_t n = (size_t)m->d.width, L = (size_t)T;
+  const double *mix = ref_param(m, l, "shift.mix"), *u = ref_param(m, l, "bonus.gain");
+  const double *w = ref_param(m, l, "memory.decay_log");
+  static const char *const names[3] = {"k.weight", "v.weight", "out_gate.weight"};
+  double *z = (double *)ref_zeros(L * n), *x[3];
+  for (int j = 0; j < 3; j++) { /* k, v, r */
+    x[j] = (double *)ref_zeros(L * n);
+    ref_shift(z, h, mix + (size_t)j * n, T, n);
+    ref_project(x[j], z, ref_param(m, l, names[j]), L, n, n);
+  }
+  for (size_t t = 0; t < L; t++)
+    for (size_t i = 0; i < n; i++) {
+      double above = 0.0, below = 0.0;
+      for (size_t s = 0; s <= t; s++) {
+        const double age = s < t ? -exp(w[i]) * (double)(t - 1 - s) : u[i];
+        const double weight = exp(x[0][s * n + i] + age);
+        above += weight * x[1][s * n + i];
+        below += weight;
+      }
+      out[t * n + i] = ref_sigmoid(x[2][t * n + i]) * above / below;
+    }
+  for (int j = 0; j < 3; j++) free(x[j]);
+  free(z);
+}
+
 /* RWKV-6's: rows of a sequence shifted by mixes of which five are the token's as well, a state that
  * a token reads before it decays and takes its pair, beside which it sees that by the bonus. */
 REF void ref_rwkv6_sequence(const ref_model *m, int l, const double *h, int T, double *out) {
@@ -3257,7 +3285,10 @@ REF void ref_rwkv6_sequence(const ref_model *m, int l, const double *h, int T, d
 REF void ref_rwkv_layer(const ref_model *m, int l, const double *h, int batch, int T, size_t inner,
                         double *out, double **first) {
   const size_t L = (size_t)T, n = (size_t)m->d.width;
-  const int own = *first == NULL;
+  const int own = *first == NULL, four = ref_layer_of(m, l)->type == MIRAS_LAYER_RWKV4;
+  for (size_t b = 0; four && b < (size_t)batch; b++)
+    ref_rwkv4_sequence(m, l, h + b * L * n, T, out + b * L * inner);
+  if (four) return;
   if (ref_layer_of(m, l)->mixer.qk_map == MIRAS_QK_MAP_NONE) {
     for (size_t b = 0; b < (size_t)batch; b++)
       ref_rwkv6_sequence(m, l, h + b * L * n, T, out + b * L * inner);
@@ -3448,7 +3479,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         ref_attention_layer(m, l, h, NULL, batch, 0, T, mem);
       else if (type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC)
         ref_mag_layer(m, l, h, batch, T, inner, mem, branches);
-      else if (ref_layer_of(m, l)->type == MIRAS_LAYER_RWKV)
+      else if (type == MIRAS_LAYER_RWKV || type == MIRAS_LAYER_RWKV4)
         ref_rwkv_layer(m, l, h, batch, T, inner, mem, &values);
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);

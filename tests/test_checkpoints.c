@@ -46,7 +46,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"gated_deltaproduct-single", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'},
   {"delta_net-sum", 'b'}, {"delta_net-plain", 'h'}, {"gla", 'h'}, {"gla-clamped", 'h'},
   {"retnet", 'h'}, {"hgrn2", 'b'}, {"kda", 'f'}, {"kda-grouped", 'f'}, {"rwkv7", 'f'},
-  {"rwkv7-author", 'b'}, {"rwkv6-author", 'h'}, {"mamba", 'f'}, {"mamba-biased", 'b'},
+  {"rwkv7-author", 'b'}, {"rwkv6-author", 'h'}, {"rwkv4", 'f'}, {"rwkv4-tied", 'b'},
+  {"rwkv4-author", 'h'}, {"mamba", 'f'}, {"mamba-biased", 'b'},
   {"falcon_mamba", 'h'},
   {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
@@ -391,6 +392,13 @@ static const struct { const char *name; change of; } others[] = {
                    "\"clamp_min\": {\"__float__\": \"-Infinity\"}", NULL}},
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": NaN", "clamp_min is NaN"}},
   {"rwkv7", {CONFIG, "\"sqrelu\"", "\"swish\"", "hidden_act is swish; known here: sqrelu"}},
+  {"rwkv4", {CONFIG, "\"rescale_every\": 6", "\"rescale_every\": 1", NULL}},
+  {"rwkv4", {CONFIG, "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-3",
+             "layer_norm_epsilon is 1e-3; known here: 1e-5"}},
+  {"rwkv4", {CONFIG, "\"attention_hidden_size\": 32", "\"attention_hidden_size\": 64",
+             "attention_hidden_size is 64; known here: hidden_size"}},
+  {"rwkv4", {CONFIG, "\"intermediate_size\": 112", "\"intermediate_size\": null",
+             "feed_forward.value.weight: its shape [32, 112]"}},
   {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": 16777216", "expand_ratio"}},
   {"qwen3_5", {CONFIG, "\"max_position_embeddings\": 2048",
                "\"max_position_embeddings\": -1e30", "max_position_embeddings"}},
@@ -1027,6 +1035,8 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"rwkv7", "a_low_rank_dim", "null"},
   {"rwkv7", "gate_low_rank_dim", "null"},
   {"rwkv7", "v_low_rank_dim", "null"},
+  {"rwkv4", "attention_hidden_size", "null"},
+  {"rwkv4-tied", "attention_hidden_size", "32"},
   {"kda-grouped", "safe_gate", "false 0"},     /* lower_bound decides */
   {"gla", "clamp_min", ""},                    /* no gate is so far down */
   {"gla gla-clamped gla-shared", "gate_low_rank_dim", "16"},
@@ -1672,6 +1682,7 @@ static void test_damage(void **state) {
   damage("qwen3_5_moe", 200);
   damage("rwkv7-author", 200);
   damage("rwkv6-author", 600);
+  damage("rwkv4-author", 600);
   damage("mamba2-author", 300);
   damage("ttt-mlp-mamba", 300);
   damage("hgrn2", 200);

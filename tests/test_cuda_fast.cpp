@@ -1525,6 +1525,7 @@ static void refusals(void) {
   refused(MIRAS_PRESET_DFW, 0, 0, 0, 0, "gates gates: it makes other gates");
   refused(MIRAS_PRESET_RWKV7, 0, 0, 0, 0, "shift");
   refused(MIRAS_PRESET_RWKV6, 0, 0, 0, 0, "shift");
+  refused(MIRAS_PRESET_RWKV4, 0, 0, 0, 0, "shift");
   refused(MIRAS_PRESET_RWKV6_MEMORY, 0, 0, 0, 0, "memory y: its tokens read before they write");
   refused(MIRAS_PRESET_MAMBA3, 0, 0, 0, 0, "gates gates: it makes other gates");
   refused(MIRAS_PRESET_PGDN, 0, 0, 0, 0, "gates gates: it makes other gates");

@@ -28,7 +28,7 @@ static unsigned threads = 32;
 #define RECORDS(X) X(matrix) X(norming) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
   X(conditioning) \
   X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads) \
-  X(absorbing) X(scan) X(scan_grads) X(meeting) X(meeting_grads)
+  X(absorbing) X(scan) X(scan_grads) X(meeting) X(meeting_grads) X(wkv) X(wkv_grads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -369,6 +369,25 @@ template <class Y> struct cases {
     K->scan_bwd(&f, &g);
   }
 
+  /* form: a text begins, its state is kept, and those before each token */
+  BOTH static typename Y::wkv wkv_of(const shape *s, float *p) {
+    typename Y::wkv x;
+    x.rows = M, x.n = x.n_state = N, x.ld_k = x.ld_v = x.ld_y = LD, x.ld_kept = 2 * N + s->gap;
+    x.starts = F & 1, x.k = AT(1), x.v = AT(2), x.w = AT(3), x.u = AT(3) + N, x.y = AT(0);
+    x.state = F & 2 || !(F & 1) ? AT(4) : NULL, x.kept = F & 4 ? AT(5) : NULL;
+    return x;
+  }
+  BOTH static void wkv_fwd(T *K, const shape *s, float *p) {
+    const typename Y::wkv x = wkv_of(s, p);
+    K->wkv_fwd(&x);
+  }
+  BOTH static void wkv_bwd(T *K, const shape *s, float *p) {
+    const typename Y::wkv_grads g = {AT(0), AT(7), AT(8), AT(9), AT(9) + N};
+    typename Y::wkv x = wkv_of(s, p);
+    x.kept = AT(5);
+    K->wkv_bwd(&x, &g);
+  }
+
   /* 9 rows of states [n, N], of which one is not met; form: with values */
   BOTH static typename Y::meeting meeting_of(const shape *s, float *p) {
     typename Y::meeting m;
@@ -562,7 +581,8 @@ template <class Y> struct cases {
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 14)            \
   X(gate_rows_bwd, 7) X(number_loss, 12) X(absorb, 2) X(recede, 1) X(outer_even, 1)  \
-  X(scan_fwd, 32) X(scan_bwd, 32) X(count_meet, 2) X(count_take, 2) X(count_bwd, 2)
+  X(scan_fwd, 32) X(scan_bwd, 32) X(count_meet, 2) X(count_take, 2) X(count_bwd, 2)              \
+  X(wkv_fwd, 8) X(wkv_bwd, 1)
 
 typedef struct job {
   shape s;

@@ -289,8 +289,8 @@ static int many(const miras_model_desc *d) {
 
 /* Whole models as published, in patterns with other layers. */
 static const struct { const char *name, *pattern; } wholes[] = {
-  {"rwkv7", "mgmw"}, {"rwkv6", "mg"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"},
-  {"mamba", "mwm"}, {"mamba3", "mw"}, {"pkda", "mw"}, {"raven", "mm"},
+  {"rwkv7", "mgmw"}, {"rwkv6", "mg"}, {"rwkv4", "mwg"}, {"mamba2", "mw"}, {"retnet", "m"},
+  {"hgrn2", "mm"}, {"mamba", "mwm"}, {"mamba3", "mw"}, {"pkda", "mw"}, {"raven", "mm"},
   {"log-linear-mamba2", "mw"}, {"log-linear-gdn", "m"}};
 enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 
@@ -521,6 +521,8 @@ int main(int argc, char **argv) {
       d.layer[0].mixer.qk_act = MIRAS_FN_ELU;
     }
     if (whole) d.layer[0].memory.value_dim = 10;
+    if (d.layer[0].type == MIRAS_LAYER_RWKV4)
+      d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 0;
     if (d.layer[0].mixer.from_values) d.layer[0].mixer.from_values = 1 + published;
     if (d.layer[0].mixer.from_values == 1) d.layer[0].mixer.from_values_epsilon = 1e-3f;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;

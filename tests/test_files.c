@@ -367,7 +367,8 @@ static void test_model_round_trip(void **state) {
 static void test_new_fields_beside_short(void **state) {
   static const miras_preset kinds[] = { MIRAS_PRESET_GRIFFIN, MIRAS_PRESET_LRU, MIRAS_PRESET_EDA,
                                         MIRAS_PRESET_GSA, MIRAS_PRESET_MAMBA3, MIRAS_PRESET_PKDA,
-                                        MIRAS_PRESET_RAVEN, MIRAS_PRESET_LOG_LINEAR_GDN };
+                                        MIRAS_PRESET_RAVEN, MIRAS_PRESET_LOG_LINEAR_GDN,
+                                        MIRAS_PRESET_RWKV4 };
   static const int32_t tokens[5] = { 3, 1, 4, 1, 5 };
   size_t i;
   int form;

@@ -1640,6 +1640,37 @@ static void layer_gates_bwd(const miras__kernels *k, trial *t) {
                t->rows, t->n);
 }
 
+/* A text that begins or goes on, with or without room for states. */
+static miras__wkv wkv_of(trial *t, operand y, operand kept) {
+  operand k = apart(t, t->rows, t->n), v = apart(t, t->rows, t->n), w = packed(t, 1, t->n);
+  operand u = packed(t, 1, t->n), state = packed(t, 2, t->n);
+  miras__wkv x;
+  memset(&x, 0, sizeof x);
+  x.rows = t->rows, x.n = t->n, x.n_state = state.ld;
+  x.k = k.p, x.ld_k = k.ld, x.v = v.p, x.ld_v = v.ld, x.w = w.p, x.u = u.p;
+  x.y = y.p, x.ld_y = y.ld, x.kept = kept.p, x.ld_kept = kept.ld;
+  x.starts = t->variant % 2;
+  if (t->variant / 2 % 2 || !x.starts) x.state = state.p;
+  return x;
+}
+
+static void layer_wkv_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), kept = apart(t, t->rows, 2 * t->n);
+  miras__wkv x = wkv_of(t, y, kept);
+  if (t->variant / 4 % 2) x.kept = NULL;
+  k->wkv_fwd(&x);
+}
+
+static void layer_wkv_bwd(const miras__kernels *k, trial *t) {
+  operand dy = apart(t, t->rows, t->n), kept = apart(t, t->rows, 2 * t->n);
+  miras__wkv x = wkv_of(t, dy, kept);
+  operand dk = take(t, t->rows, t->n, x.ld_k), dv = take(t, t->rows, t->n, x.ld_v);
+  operand dw = packed(t, 1, t->n), du = packed(t, 1, t->n);
+  miras__wkv_grads g;
+  g.y = dy.p, g.k = dk.p, g.v = dv.p, g.w = dw.p, g.u = du.p;
+  k->wkv_bwd(&x, &g);
+}
+
 static void layer_complement(const miras__kernels *k, trial *t) {
   operand key = packed(t, t->rows, t->n), gate = apart(t, t->rows, t->n);
   operand g = take(t, t->rows, t->n, gate.ld);
@@ -1692,6 +1723,84 @@ static void layer_adamw(const miras__kernels *k, trial *t) {
   k->adamw(w.p, m.p, v.p, g.p, t->n, c.p);
 }
 
+/* Means by channel against the published recurrence in double, over the power of the largest
+ * exponent so far: y, and slopes by differences of that; exponents of up to 300 of either sign,
+ * decays that forget at once or nothing, texts in two calls, which have the bits of one. */
+static double wkv_published(const double *k, const double *v, double log_w, double u, int T,
+                            const double *dy, double *y) {
+  double N = 0, Z = 0, m = -1e300, loss = 0;
+  int t;
+  for (t = 0; t < T; t++) {
+    double most = fmax(m, u + k[t]), a = exp(m - most), b = exp(u + k[t] - most);
+    const double said = (a * N + b * v[t]) / (a * Z + b);
+    if (y) y[t] = said;
+    loss += dy[t] * said;
+    most = fmax(m - exp(log_w), k[t]), a = exp(m - exp(log_w) - most), b = exp(k[t] - most);
+    N = a * N + b * v[t], Z = a * Z + b, m = most;
+  }
+  return loss;
+}
+
+static void test_wkv(void **state) {
+  enum { T = 40, N = 19, CUT = 13 };
+  static const double sizes[] = { 1, 10, 300 }, logs[] = { -20, -7, -2, 0, 3, 20, 300 };
+  static float k[T * N], v[T * N], y[2][T * N], kept[2][T * 2 * N], ends[2][2 * N], dy[T * N];
+  static float dk[T * N], dv[T * N], w[N], u[N], dw[N], du[N];
+  size_t i, size, of;
+  double worst = 0, steep = 0;
+  int t, which;
+  (void)state;
+  for (which = 0; which < MIRAS__KERNEL_COUNT; which++)
+    for (size = 0; size < 3; size++)
+      for (of = 0; of < sizeof logs / sizeof *logs; of++) {
+        const miras__kernels *K = kernels_of(which);
+        miras__wkv x;
+        miras__wkv_grads g;
+        if (!inside_usable(K)) continue;
+        draw_all(k, T * N, UNIFORM, 10 * size + of), draw_all(v, T * N, UNIFORM, 100 + of);
+        draw_all(u, N, UNIFORM, 200 + of), draw_all(dy, T * N, UNIFORM, 300 + of);
+        for (i = 0; i < T * N; i++) k[i] *= (float)sizes[size];
+        for (i = 0; i < N; i++) w[i] = (float)logs[of] + 0.1f * u[i], u[i] *= (float)sizes[size];
+        memset(&x, 0, sizeof x);
+        x.rows = T, x.n = x.n_state = x.ld_k = x.ld_v = x.ld_y = N, x.ld_kept = 2 * N, x.starts = 1;
+        x.k = k, x.v = v, x.w = w, x.u = u, x.y = y[0], x.state = ends[0], x.kept = kept[0];
+        K->wkv_fwd(&x);
+        g.y = dy, g.k = dk, g.v = dv, g.w = dw, g.u = du;
+        K->wkv_bwd(&x, &g);
+        x.rows = CUT, x.y = y[1], x.state = ends[1], x.kept = kept[1];
+        K->wkv_fwd(&x);
+        x.rows = T - CUT, x.starts = 0;
+        x.k += CUT * N, x.v += CUT * N, x.y += CUT * N, x.kept += CUT * 2 * N;
+        K->wkv_fwd(&x);
+        assert_true(same_bits(y[0], y[1], T * N) && same_bits(ends[0], ends[1], 2 * N));
+        assert_true(same_bits(kept[0], kept[1], T * 2 * N));
+        for (i = 0; i < N; i++) {
+          double a[2][T], said[T], d[T], log_w = (double)w[i], own = (double)u[i];
+          for (t = 0; t < T; t++) {
+            a[0][t] = (double)k[(size_t)t * N + i], a[1][t] = (double)v[(size_t)t * N + i];
+            d[t] = (double)dy[(size_t)t * N + i];
+          }
+          (void)wkv_published(a[0], a[1], log_w, own, T, d, said);
+          for (t = 0; t < T; t++)
+            worst = fmax(worst, fabs(said[t] - (double)y[0][(size_t)t * N + i]));
+          for (t = 0; t < 2 * T + 2; t++) {
+            double *at = t < T ? &a[0][t] : t < 2 * T ? &a[1][t - T] : t == 2 * T ? &log_w : &own;
+            const double is = *at, h = 1e-5;
+            const double has = (double)(t < T       ? dk[(size_t)t * N + i]
+                                        : t < 2 * T ? dv[(size_t)(t - T) * N + i]
+                                        : t == 2 * T ? dw[i] : du[i]);
+            double slope;
+            *at = is + h, slope = wkv_published(a[0], a[1], log_w, own, T, d, NULL);
+            *at = is - h, slope -= wkv_published(a[0], a[1], log_w, own, T, d, NULL);
+            *at = is, slope /= 2 * h;
+            steep = fmax(steep, fabs(slope - has) / (1 + fabs(slope)));
+          }
+        }
+      }
+  print_message("  means by channel: off by %.1e, slopes by %.1e\n", worst, steep);
+  assert_true(worst < 2e-4 && steep < 2e-4);
+}
+
 /* The longest row and the most rows that tell more; bound: how far from the portable kernel,
  * relative to an operand's largest entry, or to 1, the size of what goes in; about three times what
  * was measured. */
@@ -1718,6 +1827,8 @@ static const struct {
   { "gates_fwd", layer_gates_fwd, 3, 1, 67, 2e-7 },
   { "gates_bwd", layer_gates_bwd, 3, 1, 67, 7e-7 },
   { "complement", layer_complement, 3, 1, 67, 1e-7 },
+  { "wkv_fwd", layer_wkv_fwd, 3, 1, 67, 1e-6 },
+  { "wkv_bwd", layer_wkv_bwd, 3, 1, 67, 1e-6 },
   { "cross_entropy", layer_cross_entropy, 3, 1, 67, 3e-7 },
   { "number_loss", layer_number_loss, 12, 0, 35, 6e-7 },
   { "dropout", layer_dropout, 1, 1, 67, 0 },
@@ -2337,6 +2448,7 @@ int main(void) {
     cmocka_unit_test(test_narrow_steps),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
     cmocka_unit_test(test_absorb),        cmocka_unit_test(test_scan),
+    cmocka_unit_test(test_wkv),
     cmocka_unit_test(test_turning),       cmocka_unit_test(test_meeting),
     cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),

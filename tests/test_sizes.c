@@ -72,6 +72,7 @@ static const wide_case wide_cases[] = {
   {"titans-mac", "", ""},
   {"rwkv7", "mg", ""},
   {"rwkv6", "mg", ""},
+  {"rwkv4", "mg", ""},
   {"mamba", "", "memory.key_dim=16"},
   {"mamba2", "", ""},
   {"gla", "", ""}
@@ -113,7 +114,8 @@ static miras_model *open_wide(const wide_case *c, int width) {
       continue;
     }
     if (l->type == MIRAS_LAYER_ATTENTION) l->attention.head_dim = 16;
-    else if (l->type != MIRAS_LAYER_CONV && l->type != MIRAS_LAYER_MLP) {
+    else if (l->type != MIRAS_LAYER_CONV && l->type != MIRAS_LAYER_MLP &&
+             l->type != MIRAS_LAYER_RWKV4) {
       l->memory.key_dim = 16;
       if (l->type == MIRAS_LAYER_MAG) l->attention.head_dim = 16;
     }

@@ -386,7 +386,7 @@ static void calls_need_little_stack(void **state) {
     "gated-deltanet", "kda", "mesa", "softmax-attention", "ttt-mlp", "titans", "moneta", "memora"};
   static const char *const models[] = {
     "gated-deltanet", "titans-mac", "titans-mag", "rwkv7", "mamba2", "kimi-linear", "moneta-h",
-    "ttt-mlp-mamba", "hgrn2", "rwkv6", "gsa", "raven", "log-linear-mamba2"};
+    "ttt-mlp-mamba", "hgrn2", "rwkv6", "gsa", "raven", "log-linear-mamba2", "rwkv4"};
   size_t i;
   int warm;
   (void)state;
