@@ -1960,9 +1960,9 @@ MIRAS_API uint64_t miras_session_position(const miras_session *s);
  * attention its heads of keys and values (keys turned by their positions). Layers of types mag and
  * mac have the memory's first, whose parts are told, then those of attention, with parts `keys` and
  * `values`, of a mac then those of what is recalled: a memory that is set is recalled from the next
- * segment on. Outer parameters are those of the model. An MLP layer has no parts, nor has what makes
- * keys and values of tokens (rows of convolutions, keys of slots, the token before of mamba3, the A
- * of preconditioned keys). */
+ * segment on. Outer parameters are those of the model. An MLP layer has no parts, nor has what
+ * makes keys and values of tokens (rows of convolutions, keys of slots, the token before of mamba3,
+ * the A of preconditioned keys). */
 MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
                                         miras_view *part);
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
@@ -21775,7 +21775,6 @@ typedef struct miras__gates {
   uint32_t first, from, count;
   uint32_t offset;                 /* among gates.offset, which has the groups in their order     */
   int form;
-  float cap;                       /* of decay gates: 1 - 1/horizon; else 1                      */
 } miras__gates;
 
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
@@ -21813,6 +21812,7 @@ typedef struct miras__mixer {
   float length, query_scale;       /* of keys, as qk_norm_fwd takes it, 0: their own              */
   unsigned char function[3];       /* of queries, keys and values (room @20)                      */
   unsigned char tied;              /* the learning rate gate's numbers are the decay gate's       */
+  float cap;                       /* of decay gates: 1 - 1/horizon, or decay_log_limit           */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
   miras__gates gate[MIRAS__GATE_GROUPS];
   float low, high;                 /* what g of decay gates, and of a tied step, is held between  */
@@ -21872,7 +21872,9 @@ typedef struct miras__program {
   uint32_t chunk;                  /* windows of running texts are multiples of it                */
   uint32_t rank;                   /* by which others' values are mixed in, 0: they are not       */
   /* lists */
-  int ops, arrays, tails, phases, backs, listed;
+  int ops, arrays;
+  miras__adapting adapting;
+  unsigned char tails, phases, backs, listed;
   unsigned char stream;            /* array of the stream as it stands, while a program is built  */
   unsigned char segmented;         /* 1: what is appended goes segment by segment                 */
   unsigned char values;            /* array of the values that other layers mix in, or 0          */
@@ -21884,12 +21886,11 @@ typedef struct miras__program {
   unsigned char fits;              /* 0: there is too much of something                           */
   /* what follows */
   unsigned char kept_count, call_count, call_train_count;   /* ... of which there are so many     */
+  unsigned char writes;            /* the memory whose state others recall                        */
+  unsigned char branches, norms;   /* of the stream: what adds to it, what reads it               */
   size_t states;                   /* of a running text: tails; then states of heads, ...         */
   size_t state[MIRAS__HEADS];      /* ... where those of each operation begin; and ...            */
   size_t run;                      /* ... all of it                                               */
-  unsigned char writes;            /* the memory whose state others recall                        */
-  unsigned char branches, norms;   /* of the stream: what adds to it, what reads it               */
-  miras__adapting adapting;
   size_t kept, call, call_train;   /* floats of a token in arrays that lie there, ...             */
   size_t pack;                     /* of a worker's scratch that of products, which comes first and,
                                       where matrices are not float, ends with a tile of them; 0 on a
@@ -23184,7 +23185,8 @@ static const float *miras__gate_scale(const miras__layer *layer, int i) {
 static miras__gating miras__gating_of(const miras__mixer *m, const miras__gates *group) {
   const int held = group->from == m->gate[MIRAS__KEEP].from;
   miras__gating how;
-  how.form = group->form, how.cap = group->cap;
+  how.form = group->form;
+  how.cap = group == m->gate || (group == m->gate + MIRAS__VALUE_KEEP && m->key_slots) ? m->cap : 1;
   how.low = held ? m->low : 0, how.high = held ? m->high : 0;
   return how;
 }
@@ -23653,7 +23655,7 @@ static MIRAS__LISTED void miras__op_keys(const miras__visit *a, const miras__op 
     if (m->qk_map == MIRAS_QK_MAP_COMPLEMENT) {
       if (m->top_slots) miras__pick_slots(a, h, 0);
       else
-        a->k->complement(keep->form, keep->cap, miras__of_head(a, m->k, h),
+        a->k->complement(keep->form, m->cap, miras__of_head(a, m->k, h),
                          gates.p + keep->first + h * n,
                          miras__x_of(a, o, 1).p + keep->from + h * n, gates.ld, a->n, n);
       if (m->key_slots)
@@ -25428,8 +25430,8 @@ static void miras__phase_heads(const miras__program *p, miras__phase_of *ph, con
 }
 
 /* Begin a phase, unless there are too many. */
-static miras__phase_of *miras__phase_new(miras__program *p, miras__phase_of *list, int *count,
-                                         int first, const miras__op *o) {
+static miras__phase_of *miras__phase_new(miras__program *p, miras__phase_of *list,
+                                         unsigned char *count, int first, const miras__op *o) {
   miras__phase_of *ph = &list[*count < MIRAS__PHASES ? (*count)++ : (p->fits = 0, 0)];
   memset(ph, 0, sizeof *ph);
   ph->first = (unsigned char)first, ph->segments = o->segment;
@@ -25522,7 +25524,7 @@ static MIRAS__CALLED void miras__again_make(miras__program *p, const miras__sets
     now->first = (unsigned char)first, now->count = (unsigned char)(listed - first);
   }
   memcpy(p->list, list, sizeof list);
-  p->listed = listed;
+  p->listed = (unsigned char)listed;
 }
 
 /* The first column of what an operation reads. */
@@ -26032,11 +26034,10 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   group[MIRAS__STEP].form = m->tied ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__FADE].form = conditioned ? MIRAS__GATE_RATE : MIRAS__GATE_SOFTPLUS;
+  m->cap = group->form == MIRAS__GATE_STEEP ? d->mixer.decay_log_limit
+           : horizon                        ? 1 - 1 / (float)horizon : 1;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count = (uint32_t)(counts[i] * miras__says(m));
-    group[i].cap = i == MIRAS__KEEP && horizon ? 1 - 1 / (float)horizon : 1;
-    if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP)
-      group[i].cap = d->mixer.decay_log_limit;
     group[i].offset = (uint32_t)offset;
     if (!miras__is_tied(m, i)) offset += group[i].count;
     all += counts[i];
@@ -26056,8 +26057,7 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
     group[i].offset = group[MIRAS__KEEP].offset;
     m->outs += group[i].count;
   }
-  if (m->key_slots)
-    group[MIRAS__VALUE_KEEP].form = group->form, group[MIRAS__VALUE_KEEP].cap = group->cap;
+  if (m->key_slots) group[MIRAS__VALUE_KEEP].form = group->form;
   miras__gate_bounds(m, d);
   return all <= (size_t)INT_MAX / m->heads;
 }
@@ -26116,7 +26116,7 @@ static MIRAS__COLD miras_result miras__mixer_make(miras__program *p, const miras
 static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
   const miras__gates *group = &m->gate[MIRAS__KEEP];
   double loss, g;
-  if (group->form != MIRAS__GATE_STEEP) f = 1 - (1 - f) / (double)group->cap;
+  if (group->form != MIRAS__GATE_STEEP) f = 1 - (1 - f) / (double)m->cap;
   if (f < 1e-4) f = 1e-4;
   if (f > 0.5) f = 0.5;
   loss = -miras__log(1 - f);
@@ -26136,7 +26136,7 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
       *rate = miras__logit((1 - f) / 2);
       return miras__logit((1 - f) / (1 + f));
     case MIRAS__GATE_STEEP:
-      g = loss / (double)group->cap;
+      g = loss / (double)m->cap;
       return miras__logit(g < 0.95 ? g : 0.95);
     case MIRAS__GATE_SOFTPLUS: return miras__log(miras__expm1(MIRAS__FIRST_TIME));
     case MIRAS__GATE_EXP: return miras__log(loss);
@@ -28826,7 +28826,6 @@ typedef struct miras__in {
 
 struct miras_model {
   miras__storage own;
-  int kinds;                                    /* programs in use                                */
   uint64_t adapted;                /* patterns of adapters that have matched, by bits             */
   miras__program *program;                      /* [kinds]; NULL: they are counted, one by one    */
   miras__views all;                             /* of layers: what is counted of their parameters */
@@ -28835,6 +28834,7 @@ struct miras_model {
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
   miras_row row;
+  int kinds;                                    /* programs in use                                */
   size_t outs, ld_in;              /* row.outputs; floats of a row of vectors                     */
   miras__in *in;                   /* [ins] what is read; NULL: they are counted                  */
   miras_output *out;               /* [answers] what is said                                      */
