@@ -2572,7 +2572,7 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        MIRAS_ONLY_EXACT     the last five engines: matrix memories that run exactly are left
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 41 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 42 KB with the C
      library.
 
    MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object

@@ -346,15 +346,15 @@ job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(
 
 parts='TRAINING MODEL FILES PROGRAMS EXACT FROZEN MESA RECURSIVE ATTENTION'
 job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
-job 'small: Cortex-M4, at most 41 KB' cortex cortex_memory
+job 'small: Cortex-M4, at most 42 KB' cortex cortex_memory
 job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex_rows
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
 job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
-job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 517000'
+job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 537000'
 group=learning
-job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 451000 -DMIRAS_NO_SIMD &&
-size_at_most 317500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 466000 -DMIRAS_NO_SIMD &&
+size_at_most 327500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 group=
 
 # ---- examples for those who build something else, each by its README's commands ----
