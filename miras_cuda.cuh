@@ -342,10 +342,12 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
                                              const miras_cuda_fast_memory_grads *g, void *room,
                                              size_t bytes, cudaStream_t stream);
 
-/* `batch` texts of a model side by side, decoding. Products read matrices in bfloat16 once for up
- * to eight texts; the device has 6 bytes a parameter. A text's state: its position, memories in
- * float, what convolutions and windows of attention hold in bfloat16. A text has the same bits in
- * any batch, whatever calls bring it. The session stays where it is. */
+/* `batch` texts of a model side by side, decoding. Products read matrices once for up to eight
+ * texts: of models whose weights are float (6 bytes a parameter of the device) or bf16 (2) in
+ * bfloat16, of q8 (1.13) the host's whole numbers, which become bfloat16 in registers, and float
+ * scales of 32 along the sum. A text's state: its position, memories in float, what convolutions
+ * and windows of attention hold in bfloat16. A text has the same bits in any batch, whatever calls
+ * bring it. The session stays where it is. */
 typedef struct miras_cuda_fast_session {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -2021,46 +2023,54 @@ __device__ static inline void miras__put_or_add8(bf16 *p, float x[8], int adds) 
   miras__put8(p, x);
 }
 
-__device__ static inline float miras__logistic(float x) { return 1 / (1 + expf(-x)); }
+/* 1 / (1 + exp(-x)), whose last bits bfloat16 does not see. */
+__device__ static inline float miras__logistic(float x) {
+#ifdef __CUDACC__
+  return __fdividef(1, 1 + __expf(-x));
+#else
+  return 1 / (1 + expf(-x));
+#endif
+}
 __device__ static inline float miras__softened(float x) {   /* log(1 + exp x) */
   return x > 20 ? x : log1pf(expf(x));
 }
 
-/* f(x) and its slope, of the functions that layers take by name. */
-__device__ static inline float miras__fast_f(int f, float x, float *slope) {
-  float s, y;
+/* N numbers x become f(x), and slope its slopes there, of the functions that layers take by
+ * name. */
+#define MIRAS__EACH MIRAS__ALL_OF for (unsigned e = 0; e < N; e++)
+template <int N>
+__device__ static inline void miras__fast_f(int f, float *x, float *slope) {
   switch (f) {
     case MIRAS_FN_SILU:
-      s = miras__logistic(x);
-      *slope = s * (1 + x * (1 - s));
-      return x * s;
-    case MIRAS_FN_SIGMOID:
-      s = miras__logistic(x);
-      *slope = s * (1 - s);
-      return s;
-    case MIRAS_FN_RELU:
-      *slope = x > 0 ? 1.0f : 0.0f;
-      return x > 0 ? x : 0;
-    case MIRAS_FN_RELU2:
-      *slope = x > 0 ? 2 * x : 0;
-      return x > 0 ? x * x : 0;
+      MIRAS__EACH {
+        const float s = miras__logistic(x[e]);
+        slope[e] = s * (1 + x[e] * (1 - s)), x[e] *= s;
+      }
+      break;
+    case MIRAS_FN_SIGMOID: MIRAS__EACH x[e] = miras__logistic(x[e]), slope[e] = x[e] * (1 - x[e]);
+      break;
+    case MIRAS_FN_RELU: MIRAS__EACH slope[e] = x[e] > 0 ? 1.0f : 0.0f, x[e] = x[e] > 0 ? x[e] : 0;
+      break;
+    case MIRAS_FN_RELU2: MIRAS__EACH slope[e] = x[e] > 0 ? 2 * x[e] : 0, x[e] *= slope[e] / 2;
+      break;
     case MIRAS_FN_ELU:
-      y = expf(x > 0 ? 0 : x);
-      *slope = x > 0 ? 1 : y;
-      return x > 0 ? x + 1 : y;
-    case MIRAS_FN_GELU:
-      s = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
-      *slope = 0.5f * (1 + s) + 0.5f * x * (1 - s * s) * 0.7978845608f * (1 + 0.134145f * x * x);
-      return 0.5f * x * (1 + s);
-    case MIRAS__TANH:
-      y = tanhf(x);
-      *slope = 1 - y * y;
-      return y;
-    default:
-      *slope = 1;
-      return x;
+      MIRAS__EACH {
+        const float y = expf(x[e] > 0 ? 0 : x[e]);
+        slope[e] = y, x[e] = x[e] > 0 ? x[e] + 1 : y;
+      }
+      break;
+    case MIRAS_FN_GELU:              /* with (1 + tanh z) / 2 = logistic(2 z)                     */
+      MIRAS__EACH {
+        const float v = x[e], s = miras__logistic(1.5957691216f * (v + 0.044715f * v * v * v));
+        slope[e] = s + v * s * (1 - s) * 1.5957691216f * (1 + 0.134145f * v * v), x[e] = v * s;
+      }
+      break;
+    case MIRAS__TANH: MIRAS__EACH x[e] = tanhf(x[e]), slope[e] = 1 - x[e] * x[e];
+      break;
+    default: MIRAS__EACH slope[e] = 1;
   }
 }
+#undef MIRAS__EACH
 
 /* Sums over groups of `lanes` lanes of a warp, a power of 2; all lanes of the warp call. */
 __device__ static inline float miras__lanes_sum(float x, unsigned lanes) {
@@ -2215,6 +2225,7 @@ typedef struct miras__fast_product {
   const bf16 *a, *b, *base, *bias;   /* base: C = base + ..., rows ldc apart; bias [n]            */
   bf16 *c;
   float *wide, *sums;                /* in the place of c                                         */
+  const float *scales;               /* NULL, or B is of whole numbers (product_q8)               */
   unsigned lda, ldb, ldc, m, n, k, across, parts;
   int adds;                          /* C += ...                                                  */
 } miras__fast_product;
@@ -2375,7 +2386,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm(const __grid_constant__ miras__fas
   const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes, in = item < a.items;
   const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
   const bf16 *const x = a.x + (size_t)row * a.ldx + h * a.n;
-  float v[8], g[8], w[8], mean, inverse, slope;
+  float v[8], g[8], w[8], mean, inverse;
   unsigned c, e;
   miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
   for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
@@ -2385,7 +2396,8 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm(const __grid_constant__ miras__fas
     if (a.bias) miras__get8(w, a.bias + h * a.step + c);
     for (e = 0; a.bias && e < 8; e++) v[e] += w[e];
     if (a.gate) miras__get8(g, a.gate + (size_t)row * a.ld_gate + h * a.n + c);
-    for (e = 0; a.gate && e < 8; e++) v[e] *= miras__fast_f(a.function, g[e], &slope);
+    if (a.gate) miras__fast_f<8>(a.function, g, w);
+    for (e = 0; a.gate && e < 8; e++) v[e] *= g[e];
     miras__put8(a.y + (size_t)row * a.ldy + h * a.n + c, v);
   }
 }
@@ -2398,19 +2410,19 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras
   const bf16 *const d = a.d + (size_t)row * a.ldd + h * a.n;
   const bf16 *const gate = a.gate ? a.gate + (size_t)row * a.ld_gate + h * a.n : NULL;
   const float *const gain = a.gain ? a.gain + h * a.step : NULL;
-  float v[8], g[8], t[8], mean, inverse, slope, along = 0, means = 0;
+  float v[8], g[8], t[8], slope[8], mean, inverse, along = 0, means = 0;
   unsigned c, e;
   miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
   for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
     miras__get8(v, x + c);
     miras__get8(t, d + c);
-    if (gate) miras__get8(g, gate + c);
+    if (gate) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
     for (e = 0; e < 8; e++) {        /* g becomes its gradient                                    */
       const float w = gain ? gain[c + e] : 1, z = v[e] - mean;
       if (gate) {
-        const float f = miras__fast_f(a.function, g[e], &slope);
+        const float f = g[e];
         const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
-        g[e] = t[e] * (z * inverse * w + bias) * slope;
+        g[e] = t[e] * (z * inverse * w + bias) * slope[e];
         t[e] *= f;
       }
       means += t[e] * w, along += t[e] * w * z;
@@ -2423,9 +2435,9 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras
   for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
     miras__get8(v, x + c);
     miras__get8(t, d + c);
-    if (gate) miras__get8(g, gate + c);
+    if (gate) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
     for (e = 0; e < 8; e++) {
-      if (gate) t[e] *= miras__fast_f(a.function, g[e], &slope);
+      if (gate) t[e] *= g[e];
       v[e] = (v[e] - mean) * inverse * along;
       t[e] = inverse * (t[e] * (gain ? gain[c + e] : 1) - means - v[e]);
     }
@@ -2465,9 +2477,10 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_sums(const __grid_constant__ miras__fas
       if (back && row % a.length < back) continue;
       miras__get8(d, a.d + (size_t)row * a.ldd + c);
       if (a.gate) {
-        float slope;
+        float slope[8];
         miras__get8(v, a.gate + (size_t)row * a.ld_gate + c);
-        for (e = 0; e < 8; e++) d[e] *= miras__fast_f(a.function, v[e], &slope);
+        miras__fast_f<8>(a.function, v, slope);
+        for (e = 0; e < 8; e++) d[e] *= v[e];
       }
       if (a.what == MIRAS__SUM_GAIN && !set) {
         const float *const s = a.stats + 2 * ((size_t)row * a.heads + c / a.n);
@@ -2533,35 +2546,36 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
   const size_t row = item / a.eights;
   const unsigned c = (unsigned)(item % a.eights) * 8;
-  float x[8], u[8], d[8], z[8], slope;
+  float x[8], u[8], d[8], z[8];
   unsigned e;
   if (item >= a.items) return;
   if (a.x) miras__get8(x, a.x + row * a.ldx + c);
   if (a.u) miras__get8(u, a.u + row * a.ldu + c);
   if (a.d) miras__get8(d, a.d + row * a.ldd + c);
-  for (e = 0; e < 8; e++)
-    switch (a.what) {
-      case MIRAS__MAP_COPY: x[e] *= a.scale; break;
-      case MIRAS__MAP_ADD: x[e] += a.scale * u[e]; break;
-      case MIRAS__MAP_TIMES: x[e] *= u[e]; break;
-      case MIRAS__MAP_TIMES_BACK: z[e] = d[e] * x[e], x[e] = d[e] * u[e]; break;
-      case MIRAS__MAP_GATE: x[e] *= miras__fast_f(a.function, u[e], &slope); break;
-      case MIRAS__MAP_GATE_BACK: {
-        const float f = miras__fast_f(a.function, u[e], &slope);
-        z[e] = d[e] * x[e] * slope, x[e] = d[e] * f;
-        break;
+#define MIRAS__EACH MIRAS__ALL_OF for (e = 0; e < 8; e++)
+  switch (a.what) {
+    case MIRAS__MAP_COPY: MIRAS__EACH x[e] *= a.scale; break;
+    case MIRAS__MAP_ADD: MIRAS__EACH x[e] += a.scale * u[e]; break;
+    case MIRAS__MAP_TIMES: MIRAS__EACH x[e] *= u[e]; break;
+    case MIRAS__MAP_TIMES_BACK: MIRAS__EACH z[e] = d[e] * x[e], x[e] = d[e] * u[e]; break;
+    case MIRAS__MAP_GATE: case MIRAS__MAP_GATE_BACK:
+      miras__fast_f<8>(a.function, u, z);
+      MIRAS__EACH {
+        if (a.d) z[e] *= d[e] * x[e], x[e] = d[e] * u[e];
+        else x[e] *= u[e];
       }
-      case MIRAS__MAP_F: x[e] = miras__fast_f(a.function, x[e], &slope); break;
-      case MIRAS__MAP_F_BACK:
-        (void)miras__fast_f(a.function, x[e], &slope);
-        x[e] = d[e] * slope;
-        break;
-      case MIRAS__MAP_SQUASH_BACK:
-        x[e] = d[e] * (a.function == MIRAS__TANH ? 1 - x[e] * x[e] : x[e] * (1 - x[e]));
-        break;
-      case MIRAS__MAP_SKIP: x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
-      default: break;
-    }
+      break;
+    case MIRAS__MAP_F: case MIRAS__MAP_F_BACK:
+      miras__fast_f<8>(a.function, x, z);
+      MIRAS__EACH if (a.d) x[e] = d[e] * z[e];
+      break;
+    case MIRAS__MAP_SQUASH_BACK:
+      MIRAS__EACH x[e] = d[e] * (a.function == MIRAS__TANH ? 1 - x[e] * x[e] : x[e] * (1 - x[e]));
+      break;
+    case MIRAS__MAP_SKIP: MIRAS__EACH x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
+    default: break;
+  }
+#undef MIRAS__EACH
   miras__put_or_add8(a.y + row * a.ldy + c, x, a.adds);
   if (a.z) miras__put_or_add8(a.z + row * a.ldz + c, z, a.adds_z);
 }
@@ -2611,11 +2625,10 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv(const __grid_constant__ miras__fas
   const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes;
   const int in = item < a.items && 8 * lane < a.n;
   const unsigned row = in ? item / a.heads : 0, c = (in ? item % a.heads : 0) * a.n + 8 * lane;
-  float v[8], slope, all = 0, by = a.scale;
+  float v[8], slope[8], all = 0, by = a.scale;
   unsigned e;
-  if (in) miras__fast_conv_sum(&a, row, c, v);
+  if (in) miras__fast_conv_sum(&a, row, c, v), miras__fast_f<8>(a.function, v, slope);
   for (e = 0; in && e < 8; e++) {
-    v[e] = miras__fast_f(a.function, v[e], &slope);
     all += a.length > 0 ? v[e] * v[e] : fabsf(v[e]);
   }
   if (a.length > 0) {
@@ -2638,7 +2651,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_back(const __grid_constant__ miras
   const int in = item < a.items && 8 * lane < a.n;
   const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
   const unsigned c = h * a.n + 8 * lane;
-  float d[8], v[8], slope;
+  float d[8], v[8], slope[8];
   unsigned e, j;
   for (e = 0; e < 8; e++) d[e] = v[e] = 0;
   for (j = 0; in && j < a.group; j++) {
@@ -2655,11 +2668,9 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_back(const __grid_constant__ miras
     for (e = 0; e < 8; e++)
       d[e] = by * (d[e] - all * (a.length > 0 ? v[e] : copysignf(1, v[e])));
   } else {
-    if (in && a.x) miras__fast_conv_sum(&a, row, c, v);
-    for (e = 0; e < 8; e++) {
-      if (a.x) (void)miras__fast_f(a.function, v[e], &slope), d[e] *= slope;
-      d[e] *= a.scale;
-    }
+    for (e = 0; e < 8; e++) slope[e] = 1;
+    if (in && a.x) miras__fast_conv_sum(&a, row, c, v), miras__fast_f<8>(a.function, v, slope);
+    for (e = 0; e < 8; e++) d[e] *= slope[e] * a.scale;
   }
   if (!in) return;
   miras__put_or_add8(a.y + (size_t)row * a.ldy + c, d, a.adds);
@@ -2752,19 +2763,23 @@ __device__ static inline float miras__fast_factor(const miras__fast_gates *a,
                                                   const miras__fast_group *f, unsigned j) {
   return f->learns ? a->rate[j] : a->scale[f->first + j];
 }
+__device__ static inline float miras__fast_gate_at(const miras__fast_gates *a, unsigned group,
+                                                   size_t row, unsigned j) {
+  const miras__fast_group *const f = &a->of[group];
+  float by_g, by_c;
+  int held;
+  return miras__fast_gate(f, miras__fast_number(a, f, row, j, &held), miras__fast_factor(a, f, j),
+                          &by_g, &by_c);
+}
 MIRAS__FAST_GRID(256, 4) miras__run_fast_gates(const __grid_constant__ miras__fast_gates a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
   const size_t row = item / a.outs;
   const unsigned col = (unsigned)(item % a.outs);
-  float by_g, by_c;
-  int held;
   if (row >= a.rows) return;
   for (unsigned i = 0; i < 3; i++) {
-    const miras__fast_group *const f = &a.of[i];
-    const unsigned j = col - f->first;
-    if (col < f->first || j >= f->count) continue;
-    a.y[row * a.ldy + col] = miras__fast_gate(f, miras__fast_number(&a, f, row, j, &held),
-                                              miras__fast_factor(&a, f, j), &by_g, &by_c);
+    const unsigned j = col - a.of[i].first;
+    if (col >= a.of[i].first && j < a.of[i].count)
+      a.y[row * a.ldy + col] = miras__fast_gate_at(&a, i, row, j);
   }
 }
 /* The gradient of a row's column of g; sum_c += that of a learned factor. */
@@ -2921,10 +2936,44 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_drop(const __grid_constant__ miras__fas
   miras__put8(a.y + row * a.ld + c, x);
 }
 
+/* Factors B of whole numbers: tiles of 16 columns by 32 of the depth, which share a scale in each
+ * column, as lanes of a warp hold them for two products of matrix units: lane 4 r + g has 16 bytes,
+ * four each of columns r, r + 8, r, r + 8, of depths 8 g + 0, 2, 1, 3 and 8 g + 4, 6, 5, 7. Tiles
+ * of the depth follow each other; behind all tiles are scales, of columns r and r + 8 side by
+ * side. */
+enum { MIRAS__TILE_BYTES = 512, MIRAS__TILE_SCALES = 64 };
+
+/* Bytes 0 and 2 as bfloat16. With the sign's bit apart, a number is (128 + its lower seven bits) -
+ * (128 or, where it is negative, 256), which is exact. */
+__device__ static inline unsigned miras__widened(unsigned from) {
+#ifndef __CUDACC__
+  const unsigned low = (from & 0x007f007fu) | 0x43004300u;
+  const unsigned less = (from & 0x00800080u) | 0xc300c300u;
+  return miras__halves(miras__of_low(low) + miras__of_low(less),
+                       miras__of_high(low) + miras__of_high(less));
+#else
+  unsigned both = from;
+  #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("{.reg .b32 low, less;\n lop3.b32 low, %1, %2, %3, 0xea;\n lop3.b32 less, %1, %4, %5, 0xea;\n"
+      " fma.rn.bf16x2 %0, low, %6, less;}" : "=r"(both)
+      : "r"(from), "r"(0x007f007fu), "r"(0x43004300u), "r"(0x00800080u), "r"(0xc300c300u),
+        "r"(0x3f803f80u));
+  #endif
+  return both;
+#endif
+}
+/* 16 columns by 16 of the depth, of two words. */
+__device__ static inline void miras__widened4(unsigned to[4], unsigned one, unsigned two) {
+  to[0] = miras__widened(one), to[1] = miras__widened(two);
+  to[2] = miras__widened(one >> 8), to[3] = miras__widened(two >> 8);
+}
+
 /* The embedding: rows of floats by tokens; and its gradient, each word's rows in their order. next
  * [rows] is the next row with the same token, or rows, later [rows] whether there is one before. */
 typedef struct miras__fast_embed {
-  const float *table;
+  const float *table;                /* or rows of bfloat16, ld apart, or tiles with their scales */
+  const bf16 *halves;
+  const float *scales;
   const int32_t *tokens;
   bf16 *x;
   const bf16 *d;
@@ -2937,8 +2986,20 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_embed(const __grid_constant__ miras__fa
   const unsigned eights = a.width / 8, c = (unsigned)(item % eights) * 8;
   const size_t row = item / eights;
   float x[8];
+  unsigned word;
   if (row >= a.rows) return;
-  miras__get8(x, a.table + (size_t)a.tokens[row * a.apart] * a.width + c);
+  word = (unsigned)a.tokens[row * a.apart];
+  if (a.scales) {
+    const size_t tile = (size_t)(word / 16) * ((a.width + 31) / 32) + c / 32;
+    const unsigned *const p = (const unsigned *)(const void *)a.halves + tile * 128 +
+                              (word % 8 * 4 + c % 32 / 8) * 4 + word % 16 / 8;
+    const float by = a.scales[tile * 16 + word % 8 * 2 + word % 16 / 8];
+    for (unsigned e = 0; e < 4; e++) {
+      const unsigned two = miras__widened(e & 1 ? p[e & 2] >> 8 : p[e & 2]);
+      x[2 * e] = by * miras__of_low(two), x[2 * e + 1] = by * miras__of_high(two);
+    }
+  } else if (a.halves) miras__get8(x, a.halves + (size_t)word * a.ld + c);
+  else miras__get8(x, a.table + (size_t)word * a.width + c);
   miras__put8(a.x + row * a.ld + c, x);
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_links(const __grid_constant__ miras__fast_embed a) {
@@ -4165,12 +4226,14 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
 /* ---- D: one token ----
  *
  * States [B heads, value, DK] floats, keys along memory: a lane has four of a column's numbers, of
- * EACH columns one behind the other; a block of 128 threads has COLUMNS of a state. */
+ * EACH columns one behind the other; a block of 128 threads has COLUMNS of a state. GATED: gates
+ * that are of a row are made here. */
 typedef struct miras__fast_token {
   miras__fast_chunks of;             /* rows, gates, and what heads of sessions begin with        */
   float *s;
   const unsigned char *texts;        /* of sessions: positions first                              */
   size_t apart;                      /* floats between texts                                      */
+  miras__fast_gates gates;
 } miras__fast_token;
 template <int DK> struct miras__fast_columns {
   enum { LANES = DK / 4, COLUMNS = DK == 32 ? 32 : 16, EACH = COLUMNS * LANES / 128 };
@@ -4180,7 +4243,7 @@ __device__ static inline void miras__get4(float x[4], const bf16 *p) {
   x[0] = miras__of_low(u.x), x[1] = miras__of_high(u.x);
   x[2] = miras__of_low(u.y), x[3] = miras__of_high(u.y);
 }
-template <int DK>
+template <int DK, int GATED>
 MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
   typedef miras__fast_columns<DK> of;
   const miras__fast_chunks &r = a.of;
@@ -4192,7 +4255,9 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
     (float4 *)(void *)(a.s + b * a.apart + ((size_t)h * r.value + first) * DK) + lane;
   const bf16 *const v = r.v + (size_t)b * r.ldv + h * r.value + first;
   const float *const a_t = r.keep + (r.keep_gate ? (size_t)b * r.ld_keep : 0) + h * channels;
-  const float step = r.step ? r.step[(size_t)b * r.ld_step + h] : r.one_step;
+  const float step = !r.step  ? r.one_step
+                     : GATED ? miras__fast_gate_at(&a.gates, MIRAS__STEP, b, h)
+                             : r.step[(size_t)b * r.ld_step + h];
   float4 x[of::EACH];
   float k[4], q[4], keep[4], read[4], y[of::EACH];
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) x[n] = s[n * of::LANES];
@@ -4209,7 +4274,10 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
   miras__get4(k, r.k + (size_t)b * r.ldk + h / r.group * DK + 4 * lane);
   miras__get4(q, r.q + (size_t)b * r.ldq + h / r.group * DK + 4 * lane);
   MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
-    keep[e] = a_t[r.channels ? 4 * lane + e : 0];
+    const unsigned at = r.channels ? 4 * lane + e : 0;
+    if (!GATED || !r.keep_gate) keep[e] = a_t[at];
+    else if (e && !r.channels) keep[e] = keep[0];
+    else keep[e] = miras__fast_gate_at(&a.gates, MIRAS__KEEP, b, h * channels + at);
     read[e] = r.after ? keep[e] * k[e] : k[e];
   }
   MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
@@ -4499,7 +4567,7 @@ struct miras__fast_p {
       through<0>(x, K, in1);
       each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
         of(BEND)[r * hidden + s] = miras__fast_bend(a.function, x.c[m][e]);
-        x.c[m][e] = miras__fast_f(a.function, x.c[m][e], of(SLOPE) + r * hidden + s);
+        miras__fast_f<1>(a.function, &x.c[m][e], of(SLOPE) + r * hidden + s);
       });
       put(X2, x, x.c);
       if (way == 1) return;
@@ -4532,7 +4600,8 @@ struct miras__fast_p {
       times<0, 0>(x, x.c, P, D1, C);
       each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
         float *const z = of(SLOPEQ) + r * hidden + s;
-        x.c[m][e] = miras__fast_f(a.function, *z + x.c[m][e], z);
+        x.c[m][e] += *z;
+        miras__fast_f<1>(a.function, &x.c[m][e], z);
       });
       put(Q2, x, x.c);
     });
@@ -5080,6 +5149,15 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_a3(const __grid_constant__ miras__fast_
 
 /* ---- S: sessions, one token of each text ---- */
 
+/* A number of each lane, whose places follow each other, by two; in: is there one? All lanes of the
+ * warp call. */
+__device__ static inline void miras__lanes_put(bf16 *p, float x, int in) {
+  const float next = __shfl_xor_sync(0xffffffffu, x, 1);
+  const int both = __shfl_xor_sync(0xffffffffu, in, 1);
+  if (in && both && threadIdx.x % 2 == 0) miras__put2(p, x, next);
+  else if (in && !both) *p = miras__near(x);
+}
+
 /* Of 2 N sums, of this lane and the one `d` away, each goes on with N. */
 template <int N> __device__ static inline void miras__lanes_share(float *c, unsigned d) {
   const unsigned upper = threadIdx.x & d;
@@ -5145,12 +5223,68 @@ miras__run_fast_product_rows(const __grid_constant__ miras__fast_product x) {
     }
   }
   __syncthreads();
-  if (t >= 32 * R || row >= x.m || col >= x.n) return;
+  if (t >= 32 * R || row >= x.m) return;             /* whole warps                               */
   for (unsigned p = 0; p < (B_TURNED ? 1 : 8); p++) sum += room[p * R * 32 + t];
-  if (x.bias) sum += miras__wide(x.bias[col]);
-  if (x.base) sum += miras__wide(x.base[(size_t)row * x.ldc + col]);
-  if (x.wide) x.wide[(size_t)row * x.ldc + col] = sum;
-  else x.c[(size_t)row * x.ldc + col] = miras__near(sum);
+  if (x.bias && col < x.n) sum += miras__wide(x.bias[col]);
+  if (x.base && col < x.n) sum += miras__wide(x.base[(size_t)row * x.ldc + col]);
+  if (!x.wide) miras__lanes_put(x.c + (size_t)row * x.ldc + col, sum, col < x.n);
+  else if (col < x.n) x.wide[(size_t)row * x.ldc + col] = sum;
+}
+
+/* C [m, n] = A B with such a B: a block has 8 rows and 16 columns, a warp every eighth tile of the
+ * depth, four of them on their way. The tile is the left factor of matrix units. The order of a
+ * sum, and what is rounded in it, does not depend on m. */
+MIRAS__FAST_GRID(256, 2) miras__run_fast_product_q8(const __grid_constant__ miras__fast_product x) {
+  float *const room = (float *)(void *)miras__fast_room;
+  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, r = lane / 4, g = lane % 4;
+  const unsigned i0 = blockIdx.x / x.across * 8, tile = blockIdx.x % x.across;
+  const unsigned deep = (x.k + 31) / 32, row = i0 + r < x.m ? i0 + r : x.m - 1;
+  const uint4 *b = (const uint4 *)(const void *)x.b + ((size_t)tile * deep + warp) * 32 + lane;
+  const float2 *scale =
+    (const float2 *)(const void *)x.scales + ((size_t)tile * deep + warp) * 8 + r;
+  const bf16 *a = x.a + (size_t)row * x.lda + 32 * warp + 8 * g;
+  float c[4] = {0, 0, 0, 0}, sum = 0;
+  for (unsigned k = 32 * warp; k < x.k; k += 1024, b += 1024, scale += 256, a += 1024) {
+    uint4 w[4], y[4];
+    float2 by[4];
+    MIRAS__ALL_OF for (unsigned i = 0; i < 4; i++)
+      if (k + 256 * i < x.k) w[i] = b[256 * i], by[i] = scale[64 * i];
+    MIRAS__ALL_OF for (unsigned i = 0; i < 4; i++) {
+      y[i].x = y[i].y = y[i].z = y[i].w = 0;
+      if (k + 256 * i + 8 * g < x.k) y[i] = *(const uint4 *)(const void *)(a + 256 * i);
+    }
+    if (x.k & 7)                     /* what is behind the end is another's                       */
+      MIRAS__ALL_OF for (unsigned i = 0; i < 4; i++) {
+        const unsigned n = x.k - (k + 256 * i + 8 * g);        /* nothing, or at most x.k         */
+        y[i].x &= n > 1 ? ~0u : 0xffffu, y[i].y &= n > 3 ? ~0u : n > 2 ? 0xffffu : 0;
+        y[i].z &= n > 5 ? ~0u : n > 4 ? 0xffffu : 0;
+        y[i].w &= n > 7 ? ~0u : n > 6 ? 0xffffu : 0;
+      }
+    MIRAS__ALL_OF for (unsigned i = 0; i < 4; i++) {
+      unsigned f[4];
+      float part[4] = {0, 0, 0, 0};
+      if (k + 256 * i >= x.k) break;
+      miras__widened4(f, w[i].x, w[i].y);
+      miras__fast_times(part, f, y[i].x, y[i].y);
+      miras__widened4(f, w[i].z, w[i].w);
+      miras__fast_times(part, f, y[i].z, y[i].w);
+      c[0] += by[i].x * part[0], c[1] += by[i].x * part[1];
+      c[2] += by[i].y * part[2], c[3] += by[i].y * part[3];
+    }
+  }
+  MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++)
+    room[(warp * 8 + 2 * g + e % 2) * 16 + r + e / 2 * 8] = c[e];
+  __syncthreads();
+  if (t < 128) {
+    const unsigned col = 16 * tile + t % 16;
+    const size_t to = (size_t)(i0 + t / 16) * x.ldc + col;
+    const int in = i0 + t / 16 < x.m && col < x.n;
+    for (unsigned p = 0; p < 8; p++) sum += room[p * 128 + t];
+    if (x.bias && in) sum += miras__wide(x.bias[col]);
+    if (x.base && in) sum += miras__wide(x.base[to]);
+    if (!x.wide) miras__lanes_put(x.c + to, sum, in);
+    else if (in) x.wide[to] = sum;
+  }
 }
 
 /* Attention of one token of each text, with the keys and values of its window, [groups, 2, window,
@@ -5200,7 +5334,7 @@ MIRAS__FAST_GRID(128, 4) miras__run_fast_recall(const __grid_constant__ miras__f
     const float by = expf(room[i * LD + DK] - top);
     sum += by * room[i * LD + DK + 1], o[0] += by * room[i * LD + t];
   }
-  a.y[(size_t)b * a.ldy + h * DK + t] = miras__near(o[0] / sum);
+  miras__lanes_put(a.y + (size_t)b * a.ldy + h * DK + t, o[0] / sum, 1);
 }
 
 /* What a step leaves in states: rows [back, cols] of tails move on by the row of x; or, without it,
@@ -5420,6 +5554,7 @@ typedef struct miras__fast {
   unsigned tensor_count, adam_blocks;
   float *norms;
   miras_fast::bf16 *x, *last, *ds, *dlast, *logits, *head, *room;
+  miras_fast::bf16 *table;           /* the embedding, where it is not float                      */
   void *library, *library_room;      /* cuBLASLt's handle, or NULL                                */
   char *values, *grad;               /* of arrays: of all layers; of the layer at hand            */
   char *weights;                     /* copies of matrices, of all layers                         */
@@ -5473,6 +5608,10 @@ static size_t miras__fast_logs_bytes(const miras__program *p, size_t rows) {
   return (rows * p->attending.heads * 4 + 255) / 256 * 256;
 }
 
+/* Bytes of whole numbers with their scales (product_q8). */
+static size_t miras__fast_whole_bytes(size_t rows, size_t cols, size_t each) {
+  return (rows + 31) / 32 * ((cols + 15) / 16) * each;
+}
 /* The matrix of an operation, a row more for biases: columns of all its parameters. */
 static size_t miras__fast_matrix_ld(const miras__program *p, const miras__op *o) {
   return miras__up8(miras__columns_of(p, &p->param[o->param]));
@@ -5480,6 +5619,9 @@ static size_t miras__fast_matrix_ld(const miras__program *p, const miras__op *o)
 static size_t miras__fast_matrix_bytes(const miras__program *p, const miras__op *o) {
   const miras__param *w = &p->param[o->param];
   if ((o->what != MIRAS__OP_TIMES && o->what != MIRAS__OP_BRANCH) || !w->rows) return 0;
+  if (p->form == MIRAS_WEIGHTS_Q8)
+    return (miras__fast_whole_bytes(w->rows, miras__columns_of(p, w), 576) +
+            miras__fast_matrix_ld(p, o) * 2 + 255) / 256 * 256;
   return ((w->rows + 1) * miras__fast_matrix_ld(p, o) * 2 + 255) / 256 * 256;
 }
 static size_t miras__fast_matrix_at(const miras__program *p, const miras__op *end) {
@@ -5635,7 +5777,8 @@ static void miras__fast_lay_params(miras__fast *f) {
   f->tensors = (miras_fast::miras__fast_tensor *)miras__fast_take(
     f, (size_t)m->view_count * sizeof *f->tensors);
   for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
-    f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
+    if (!miras__view_form(m, &m->views[i]))
+      f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
   f->norms = (float *)miras__fast_take(f, f->adam_blocks * 4);
 }
 
@@ -5650,7 +5793,8 @@ static void miras__fast_layout(miras__fast *f) {
   f->bytes = 0, f->apart = MIRAS__TEXT_AT;
   f->ld_v = miras__up8(m->outs);
   miras__fast_lay_params(f);
-  miras__fast_more(&most.sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
+  if (!f->sits)
+    miras__fast_more(&most.sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
   miras__fast_more(&most.sums, (n + 63) / 64 * (2 * width > f->ld_v ? 2 * width : f->ld_v));
   for (l = 0; l < (size_t)m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
@@ -5668,7 +5812,11 @@ static void miras__fast_layout(miras__fast *f) {
   f->grad = (char *)miras__fast_take(f, most.grads);
   f->weights = (char *)miras__fast_take(f, weights);
   f->constants = miras__fast_take4(f, constants);
-  f->head = miras__fast_take2(f, (m->outs + 1) * width + f->ld_v);
+  size = (m->outs + 1) * width + f->ld_v;
+  if (m->desc.weights == MIRAS_WEIGHTS_Q8)
+    size = miras__fast_whole_bytes(m->width, m->outs, 288) + f->ld_v;
+  f->head = miras__fast_take2(f, size);
+  f->table = m->desc.untied && m->desc.weights ? miras__fast_take2(f, size) : f->head;
   f->x = miras__fast_take2(f, ((size_t)m->desc.layers + 1) * n * width);
   f->last = miras__fast_take2(f, n * width);
   f->ds = miras__fast_take2(f, n * width);
@@ -5693,7 +5841,7 @@ static void miras__fast_layout(miras__fast *f) {
 }
 
 /* Can it train the model? A sentence if not. */
-static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, char *why,
+static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, int sits, char *why,
                              size_t n) {
   miras_trainer check;
   int l, i;
@@ -5709,8 +5857,12 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
     return miras__say(why, n, "batch times context is over 16777216 rows of a call"), 0;
   if (!miras__reads_tokens(m) || !miras__says_tokens(m) || m->ins != 1)
     return miras__say(why, n, "the fast tier reads tokens and says the next one, nothing else"), 0;
-  if (m->desc.weights)
-    return miras__say(why, n, "weights are not float; the fast tier makes its own copies"), 0;
+  if (m->desc.weights && !sits)
+    return miras__say(why, n, "weights are not float; the fast tier trains with copies of its own"),
+           0;
+  if (m->desc.weights == MIRAS_WEIGHTS_F16 || m->desc.weights == MIRAS_WEIGHTS_Q4)
+    return miras__say(why, n, "weights are %s; a session of the fast tier takes float, bf16 or q8",
+                      m->desc.weights == MIRAS_WEIGHTS_Q4 ? "q4" : "f16"), 0;
   if (m->desc.adapter.rank)
     return miras__say(why, n, "adapter.rank is %d; the fast tier takes 0: it has none",
                       m->desc.adapter.rank), 0;
@@ -5751,7 +5903,7 @@ static void miras__fast_begin(miras__fast *f, const miras_model *m, const miras_
 size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, char *why,
                             size_t why_size) {
   miras__fast f;
-  if (!miras__fast_takes(m, d, why, why_size)) return 0;
+  if (!miras__fast_takes(m, d, 0, why, why_size)) return 0;
   miras__fast_begin(&f, m, d, 0);
   return f.bytes;
 }
@@ -5857,6 +6009,12 @@ static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_p
   if (f->sits) {
     miras_fast::miras__fast_product few = *x;
     const size_t each = x->m > 1 ? 8 : 1;
+    if (x->scales) {
+      few.across = (x->n + 15) / 16;
+      miras__fast_launch(f, miras_fast::miras__run_fast_product_q8,
+                         (size_t)((x->m + 7) / 8) * few.across, 256, 4096, few);
+      return;
+    }
     few.across = (x->n + 31) / 32;
     miras__fast_launch(f,
                        each == 1 ? tb ? miras_fast::miras__run_fast_product_rows<1, 1>
@@ -5962,6 +6120,31 @@ static float *miras__fast_dparam(const miras__fast_layer *a, int id) {
 static miras__bf16 *miras__fast_matrix(const miras__fast_layer *a, const miras__op *o) {
   return (miras__bf16 *)(void *)(a->f->weights + a->f->layer_weights[a->l] +
                                  miras__fast_matrix_at(a->p, o));
+}
+/* Where the biases of a matrix [rows, cols] lie, which has so many lines, ld apart. */
+static miras__bf16 *miras__fast_bias_at(const miras__fast *f, const miras__bf16 *matrix,
+                                        size_t rows, size_t cols, size_t lines, size_t ld) {
+  const size_t whole = miras__fast_whole_bytes(rows, cols, 288);
+  return (miras__bf16 *)(uintptr_t)matrix +
+         (f->m->desc.weights == MIRAS_WEIGHTS_Q8 ? whole : lines * ld);
+}
+static const float *miras__fast_scales(const miras__fast *f, const miras__bf16 *matrix,
+                                       size_t rows, size_t cols) {
+  return f->m->desc.weights != MIRAS_WEIGHTS_Q8
+           ? NULL
+           : (const float *)(const void *)(matrix + miras__fast_whole_bytes(rows, cols, 256));
+}
+/* The product of an operation with its matrix [rows, cols]; biases, if it has any. */
+static miras_fast::miras__fast_product miras__fast_by(const miras__fast_layer *a,
+                                                      const miras__op *o, const miras__bf16 *x,
+                                                      unsigned ldx, int biased) {
+  const miras__param *w = &a->p->param[o->param];
+  const size_t ld = miras__fast_matrix_ld(a->p, o), cols = miras__columns_of(a->p, w);
+  miras_fast::miras__fast_product of =
+    miras__fast_product_of(x, ldx, miras__fast_matrix(a, o), ld, a->rows, cols, w->rows);
+  of.scales = miras__fast_scales(a->f, of.b, w->rows, cols);
+  if (biased) of.bias = miras__fast_bias_at(a->f, of.b, w->rows, cols, w->rows, ld);
+  return of;
 }
 /* Factors of gates, and behind them constant decays. */
 static float *miras__fast_factors(const miras__fast_layer *a) {
@@ -6134,8 +6317,7 @@ static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *
   const unsigned ldx = miras__fast_ldx(a, o->in[0]);
   miras_fast::miras__fast_product of;
   if (!back) {
-    of = miras__fast_product_of(x, ldx, matrix, ld, a->rows, cols, w->rows);
-    if (miras__fast_biased(a, o)) of.bias = matrix + w->rows * ld;
+    of = miras__fast_by(a, o, x, ldx, miras__fast_biased(a, o));
     of.ldc = miras__fast_ldx(a, o->out);
     if (miras__fast_is_wide(p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
     else of.c = miras__fast_x(a, o->out, o->out_at);
@@ -6185,10 +6367,9 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
     const miras__bf16 *const x = miras__fast_x(a, o->in[0], 0);
     miras__bf16 *const to = drop ? a->f->room : y;
     if (w->rows) {
-      of = miras__fast_product_of(u, ldu, miras__fast_matrix(a, o), ld, a->rows, width, w->rows);
+      of = miras__fast_by(a, o, u, ldu, w->bias);
       of.c = to, of.ldc = (unsigned)ldw;
       if (!drop) of.base = x;
-      if (w->bias) of.bias = miras__fast_matrix(a, o) + w->rows * ld;
       miras__fast_multiply(a->f, &of, 0, 0);
     } else if (!drop) {
       copy.x = x, copy.ldx = copy.ldy = (unsigned)ldw, copy.u = u, copy.ldu = ldu, copy.y = y;
@@ -6407,10 +6588,19 @@ static void miras__fast_attend(const miras__fast_layer *a, const miras__op *o, i
 
 /* ---- gates and memories ---- */
 
-static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, int back) {
+/* Are gates of a session made by its memories alone, which read them alone? */
+static int miras__fast_fuses(const miras__fast_layer *a) {
+  const miras__op *o;
+  int reads = 0, i;
+  for (o = a->p->op; o < a->p->op + a->p->ops; o++)
+    for (i = 0; i < MIRAS__INS; i++)
+      if (o->in[i] == a->p->mixer.gated) reads |= o->what == MIRAS__OP_MEMORY ? 1 : 2;
+  return a->f->sits && a->p->mixer.gated && reads == 1;
+}
+static miras_fast::miras__fast_gates miras__fast_gates_of(const miras__fast_layer *a,
+                                                          const miras__op *o) {
   const miras__mixer *m = &a->p->mixer;
   miras_fast::miras__fast_gates x;
-  size_t strips;
   int i;
   memset((void *)&x, 0, sizeof x);
   for (i = MIRAS__KEEP; i <= MIRAS__MOMENTUM; i++) {
@@ -6430,14 +6620,20 @@ static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, in
   x.y = miras__fast_floats(a, o->out), x.ldy = miras__fast_ldx(a, o->out);
   x.rows = (unsigned)a->rows, x.outs = (unsigned)m->outs, x.gates = (unsigned)m->gates;
   x.moving = o->in[0] ? (unsigned)m->moving : 0;
+  return x;
+}
+static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__mixer *m = &a->p->mixer;
+  miras_fast::miras__fast_gates x = miras__fast_gates_of(a, o);
+  const size_t strips = (a->rows + 63) / 64;
   if (!back) {
-    miras__fast_rows(a->f, miras_fast::miras__run_fast_gates, a->rows * m->outs, x);
+    if (!miras__fast_fuses(a))
+      miras__fast_rows(a->f, miras_fast::miras__run_fast_gates, a->rows * m->outs, x);
     return;
   }
   x.d = (float *)(void *)miras__fast_grad(a, o->out);
   if (o->in[0]) x.dg = miras__fast_d(a, o->in[0], 0), x.ld_dg = miras__fast_ldd(a, o->in[0]);
   x.to = a->f->sums;
-  strips = (a->rows + 63) / 64;
   miras__fast_launch(a->f, miras_fast::miras__run_fast_gates_back,
                      strips * ((m->gates + 127) / 128), 64, 0, x);
   miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_OFFSET), m->gates,
@@ -6552,12 +6748,13 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
   miras__fast_launch(f, run.c4, chunks, 128, run.bytes4, x);
 }
 
+template <int GATED>
 static void miras__fast_token_run(miras__fast *f, const miras_fast::miras__fast_token &x,
                                   size_t texts, size_t dk) {
   miras__fast_launch(f,
-                     dk == 32   ? miras_fast::miras__run_fast_token<32>
-                     : dk == 64 ? miras_fast::miras__run_fast_token<64>
-                                : miras_fast::miras__run_fast_token<128>,
+                     dk == 32   ? miras_fast::miras__run_fast_token<32, GATED>
+                     : dk == 64 ? miras_fast::miras__run_fast_token<64, GATED>
+                                : miras_fast::miras__run_fast_token<128, GATED>,
                      texts * x.of.heads * (x.of.value / (dk == 32 ? 32 : 16)), 128, 0, x);
 }
 
@@ -6587,7 +6784,12 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
     miras_fast::miras__fast_token token;
     token.of = x, token.texts = a->f->texts, token.apart = a->f->apart / 4;
     token.s = (float *)(void *)(a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o));
-    miras__fast_token_run(a->f, token, a->f->rows, m->dk);
+    if (miras__fast_fuses(a)) {
+      const miras__op *gates = a->p->op;
+      while (gates->what != MIRAS__OP_GATES) gates++;
+      token.gates = miras__fast_gates_of(a, gates);
+      miras__fast_token_run<1>(a->f, token, a->f->rows, m->dk);
+    } else miras__fast_token_run<0>(a->f, token, a->f->rows, m->dk);
     return;
   }
   x.d = miras__fast_d(a, o->out, 0), x.ldd = miras__fast_ldd(a, o->out);
@@ -6713,12 +6915,13 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
   const miras_model *m = f->m;
   int l, i, id;
   t->copy = NULL;
-  if (at == m->head) {
+  if (at == m->head && !m->desc.weights) {
     t->copy = f->head, t->cols = (unsigned)m->width, t->ld = (unsigned)miras__fast_width(f);
     return;
   }
   if (m->offset && at == m->offset) {
-    t->copy = f->head + m->outs * miras__fast_width(f), t->cols = t->ld = (unsigned)m->outs;
+    t->copy = miras__fast_bias_at(f, f->head, m->width, m->outs, m->outs, miras__fast_width(f));
+    t->cols = t->ld = (unsigned)m->outs;
     return;
   }
   for (l = 0; l < m->desc.layers; l++) {
@@ -6728,12 +6931,15 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
       if (!miras__fast_matrix_bytes(a.p, o)) continue;
       for (id = o->param; id; id = a.p->param[id].next) {
         const miras__param *w = &a.p->param[id], *first = &a.p->param[o->param];
-        miras__bf16 *to = miras__fast_matrix(&a, o) + (w->column - first->column);
+        miras__bf16 *matrix = miras__fast_matrix(&a, o);
+        const size_t column = w->column - first->column;
         t->ld = (unsigned)miras__fast_matrix_ld(a.p, o);
         t->cols = w->cols;
-        if (a.layer->first + miras__param_at(w) == at) t->copy = to;
+        if (a.layer->first + miras__param_at(w) == at && !m->desc.weights)
+          t->copy = matrix + column;
         else if (w->bias && a.layer->first + miras__param_at(&a.p->param[w->bias]) == at)
-          t->copy = to + (size_t)first->rows * t->ld;
+          t->copy = column + miras__fast_bias_at(f, matrix, w->rows, miras__columns_of(a.p, first),
+                                                 w->rows, t->ld);
         if (t->copy) return;
       }
     }
@@ -6755,13 +6961,73 @@ static void miras__fast_send(miras__fast *f, void *to, const void *from, size_t 
     f->failed = cudaMemcpyAsync(to, from, bytes, way, f->stream) != cudaSuccess;
 }
 
+/* A matrix that the model does not hold in floats, of an operation, or with o NULL the embedding or
+ * the head from byte `at` on: number (row, col) of it in the host's form, and its scale. */
+static unsigned miras__fast_held(const miras__fast_layer *a, const miras__op *o, size_t at,
+                                 size_t row, size_t col, float *scale) {
+  const miras_model *m = a->f->m;
+  miras__packed x = miras__packed_at(m, at, m->width, m->outs, NULL);
+  const unsigned char *p;
+  int id;
+  for (id = o ? o->param : 0; id; id = a->p->param[id].next) {
+    const miras__param *w = &a->p->param[id];
+    const size_t column = w->column - a->p->param[o->param].column;
+    x = miras__packed_of(a->layer->packed + miras__param_at(w), x.form, w->rows, w->cols);
+    if (col - column >= w->cols) continue;
+    col -= column;
+    break;
+  }
+  p = miras__brick_of(&x, row, col), col %= x.across;
+  if (scale && row % MIRAS__BRICK == 0)
+    *scale = miras__from_half(p[2 * col] | (unsigned)p[2 * col + 1] << 8);
+  p += miras__brick_head(x.form, x.across);
+  p += row % MIRAS__BRICK * miras__brick_row(x.form, x.across);
+  return x.form == MIRAS_WEIGHTS_Q8 ? p[col] : p[2 * col] | (unsigned)p[2 * col + 1] << 8;
+}
+/* It goes to the device, as products read it: lines of bfloat16, or tiles. */
+static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op *o, size_t at,
+                                    miras__bf16 *to) {
+  enum { MANY = 16 };
+  const miras_model *m = a->f->m;
+  const size_t rows = o ? a->p->param[o->param].rows : m->width, deep = (rows + 31) / 32;
+  const size_t cols = o ? miras__columns_of(a->p, &a->p->param[o->param]) : m->outs;
+  const size_t lines = o ? rows : cols, n = o ? cols : rows, ld = miras__up8(n);
+  const size_t tiles = miras__fast_whole_bytes(rows, cols, 1);
+  unsigned char numbers[MANY * miras_fast::MIRAS__TILE_BYTES];
+  float scales[MANY * 16];
+  uint16_t line[MANY * 256];
+  size_t i, j, e, count;
+  for (i = 0; m->desc.weights == MIRAS_WEIGHTS_BF16 && i < lines; i++)
+    for (j = 0; j < n; j += count) {
+      count = miras__least(n - j, sizeof line / 2);
+      for (e = 0; e < count; e++)
+        line[e] = (uint16_t)miras__fast_held(a, o, at, o ? i : j + e, o ? j + e : i, NULL);
+      miras__fast_send(a->f, to + i * ld + j, line, count * 2, cudaMemcpyHostToDevice);
+    }
+  for (i = 0; m->desc.weights == MIRAS_WEIGHTS_Q8 && i < tiles; i += count) {
+    count = miras__least(tiles - i, MANY);
+    memset(numbers, 0, sizeof numbers), memset(scales, 0, sizeof scales);
+    for (j = 0; j < count * 512; j++) {
+      const size_t tile = i + j / 512, r = j / 32 % 16, k = j % 32;
+      const size_t row = tile % deep * 32 + k, col = tile / deep * 16 + r;
+      float *const scale = &scales[j / 512 * 16 + r % 8 * 2 + r / 8];
+      if (row >= rows || col >= cols) continue;
+      e = j / 512 * 512 + (r % 8 * 4 + k / 8) * 16 + (r / 8 + k % 8 / 4 * 2) * 4;
+      numbers[e + k % 2 * 2 + k / 2 % 2] =
+        (unsigned char)miras__fast_held(a, o, at, row, col, scale);
+    }
+    miras__fast_send(a->f, to + i * 256, numbers, count * 512, cudaMemcpyHostToDevice);
+    miras__fast_send(a->f, to + tiles * 256 + i * 32, scales, count * 64, cudaMemcpyHostToDevice);
+  }
+}
+
 /* Lay it out at `device`, and send it the model. */
 static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
                                      cudaStream_t stream) {
   const miras_model *m = f->m;
   miras_fast::miras__fast_adam adam;
   size_t block = 0;
-  int i;
+  int i, j;
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
   f->base = (char *)device, f->stream = stream;
   miras__fast_layout(f);
@@ -6772,13 +7038,20 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
     memset((void *)&t, 0, sizeof t);
     t.at = m->views[i].offset, t.count = m->views[i].count, t.block = block;
     t.rate = m->views[i].rate, t.decays = m->views[i].weight_decay, t.frozen = m->views[i].frozen;
-    miras__fast_copy_of(f, t.at, &t);
+    if (miras__view_form(m, &m->views[i])) t.at = t.count = 0;   /* see below                     */
+    else miras__fast_copy_of(f, t.at, &t);
     block += (t.count + miras_fast::MIRAS__ADAM_PIECE - 1) / miras_fast::MIRAS__ADAM_PIECE;
     miras__fast_send(f, f->tensors + i, &t, sizeof t, cudaMemcpyHostToDevice);
   }
   for (i = 0; i < m->desc.layers; i++) {
     const miras__fast_layer a = miras__fast_layer_of(f, i);
     const miras__mixer *mix = &a.p->mixer;
+    for (j = 0; m->desc.weights && j < a.p->ops; j++)
+      if (miras__fast_matrix_bytes(a.p, &a.p->op[j]))
+        miras__fast_send_matrix(&a, &a.p->op[j], 0, miras__fast_matrix(&a, &a.p->op[j]));
+    if (i == 0 && m->desc.weights) miras__fast_send_matrix(&a, NULL, m->head, f->head);
+    if (i == 0 && m->desc.weights && m->desc.untied)
+      miras__fast_send_matrix(&a, NULL, m->in->weight, f->table);
     if (mix->outs)
       miras__fast_send(f, miras__fast_factors(&a), mix->gate_scale, mix->outs * 4,
                        cudaMemcpyHostToDevice);
@@ -6796,7 +7069,7 @@ miras_result miras_cuda_fast_init(miras_cuda_fast *g, const miras_model *m,
                                   const miras_trainer_desc *d, void *device, size_t bytes,
                                   cudaStream_t stream) {
   if (!g || !m || !d || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras__fast_takes(m, d, NULL, 0)) return MIRAS_ERR_DESC;
+  if (!miras__fast_takes(m, d, 0, NULL, 0)) return MIRAS_ERR_DESC;
   miras__fast_begin(miras__fast_of(g), m, d, 0);
   return miras__fast_fill(miras__fast_of(g), device, bytes, stream);
 }
@@ -6886,6 +7159,8 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   int l;
   memset((void *)&embed, 0, sizeof embed);
   embed.table = f->params + m->in->weight, embed.tokens = tokens;
+  if (m->desc.weights) embed.halves = f->table;
+  embed.scales = miras__fast_scales(f, f->table, m->width, m->outs);
   embed.x = m->desc.embed_norm ? f->dlast : f->x;
   embed.apart = apart, embed.rows = (unsigned)rows;
   embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
@@ -6909,7 +7184,8 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
   miras__fast_groups(f, miras_fast::miras__run_fast_norm, norm);
   head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
-  if (m->offset) head.bias = f->head + m->outs * width;
+  head.scales = miras__fast_scales(f, f->head, m->width, m->outs);
+  if (m->offset) head.bias = miras__fast_bias_at(f, f->head, m->width, m->outs, m->outs, width);
   return head;
 }
 
@@ -7022,7 +7298,7 @@ static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int b
   if (why && n) why[0] = 0;
   if (batch < 1 || batch > 65536)
     return miras__say(why, n, "batch is %d; a session has 1..65536 texts", batch), 0;
-  if (!miras__fast_takes(m, &d, why, n)) return 0;
+  if (!miras__fast_takes(m, &d, 1, why, n)) return 0;
   for (l = 0; l < m->desc.layers; l++) {
     const miras__plan *q = &m->layers[l].p->mixer.plan;
     if (!m->layers[l].p->mixer.heads) continue;
@@ -7112,7 +7388,7 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
   a.apart = (size_t)r->ldv * (size_t)x->key_dim;
   r->group = (unsigned)(x->heads / x->key_heads);
   r->value = (unsigned)x->value_dim, r->after = x->decay_first, r->delta = x->delta;
-  miras__fast_token_run(&f, a, (size_t)x->batch, (size_t)x->key_dim);
+  miras__fast_token_run<0>(&f, a, (size_t)x->batch, (size_t)x->key_dim);
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 

@@ -13,7 +13,8 @@
  *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden
  *   attention   of 4 texts of 8,192 tokens that see all before them, 32 heads of 128, 8 of keys
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
- *   session a token of 1 and of 8 texts through the model, and what a copy of its matrices takes
+ *   session a token of 1 and of 8 texts through the model, its weights bf16 and q8, and what a copy
+ *           of its matrices takes
  *   step    loss, gradient and AdamW: tokens in a second */
 #include <algorithm>
 #include <stdio.h>
@@ -69,12 +70,12 @@ template <class Q> static double timed(Q queue) {
 }
 
 static miras_model *model_of(miras_preset kind, int layers, int width, int heads, int size,
-                             int words) {
+                             int words, miras_weights weights = MIRAS_WEIGHTS_FLOAT) {
   miras_model_desc d;
   char why[256];
   miras_model *m;
   must(miras_model_preset(&d, kind, layers) == MIRAS_OK, "no such row");
-  d.width = width, d.vocab = words;
+  d.width = width, d.vocab = words, d.weights = weights;
   d.layer[0].memory.heads = heads;
   d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = size;
   if (heads < 0) {                   /* attention alone                                           */
@@ -241,8 +242,9 @@ static void time_alone(int channels) {
                         (const void *)g.step, (const void *)g.state, (const void *)room})
     cudaFree((void *)(uintptr_t)p);
 }
-static void time_session(miras_preset kind, const char *named, int texts) {
-  miras_model *m = model_of(kind, 12, 768, 12, 64, 50304);
+static void time_session(miras_preset kind, const char *named, int texts, miras_weights weights) {
+  miras_model *m = model_of(kind, 12, 768, 12, 64, 50304, weights);
+  const double each = weights == MIRAS_WEIGHTS_Q8 ? 1.125 : 2;
   const size_t bytes = miras_cuda_fast_session_size(m, texts, NULL, 0);
   int32_t *tokens = (int32_t *)take(32);
   float *logits = (float *)take((size_t)texts * 50304 * 4);
@@ -255,8 +257,8 @@ static void time_session(miras_preset kind, const char *named, int texts) {
   took = timed([&] {
     must(miras_cuda_fast_session_feed(&s, tokens, 1, logits, 1, stream) == MIRAS_OK, "a token");
   });
-  printf("a token of %d texts of %s: %.1f us, %.2f of a copy of 2 bytes a parameter\n", texts,
-         named, 1e6 * took, 4.0 * (double)m->learned / copies / took);
+  printf("a token of %d texts of %s: %.1f us, %.2f of a copy of %.3f bytes a parameter\n", texts,
+         named, 1e6 * took, 2 * each * (double)m->learned / copies / took, each);
   cudaFree(room), cudaFree(tokens), cudaFree(logits);
   miras_close(m);
 }
@@ -332,7 +334,8 @@ int main(void) {
   }
   if (asked("attention")) time_memory((miras_preset)kind, 4, 8192, -32, 128);
   for (int texts = 1; asked("session") && texts <= 8; texts *= 8)
-    time_session((miras_preset)kind, named, texts);
+    for (int q8 = 0; q8 < 2; q8++)
+      time_session((miras_preset)kind, named, texts, q8 ? MIRAS_WEIGHTS_Q8 : MIRAS_WEIGHTS_BF16);
   for (int size = 64; asked("token") && size <= 128; size *= 2) time_token(size);
   return 0;
 }

@@ -53,7 +53,7 @@ static int plan;
   {"products", "tge", 's', &products, 0, 0, \
    "float: the bits of lm; fast: the fast tier, in bfloat16 on matrix units (that, where it has " \
    "all of the model)"}, \
-  {"plan", "t", 'f', &plan, 0, 0, "print which operations the fast tier has, and end"},
+  {"plan", "tge", 'f', &plan, 0, 0, "print what the fast tier has of the model, and end"},
 
 static int is_fast(void) { return products && !strcmp(products, "fast"); }
 
@@ -80,8 +80,13 @@ static void print_plan(const miras_model *m) {
       if (!is) strcpy(before, text);
     }
   printf("%d of %d operations are fast: %s\n", fast, all,
-         fast == all ? "the fast tier trains this model"
-                     : "the fast tier trains models whose operations all are");
+         miras_model_desc_of(m)->weights ? "it trains models in float"
+         : fast == all                   ? "the fast tier trains this model"
+                                         : "the fast tier trains models whose operations all are");
+  if (miras_cuda_fast_session_size(m, 1, text, sizeof text))
+    printf("the fast tier has sessions of it, its weights %s\n",
+           miras_model_desc_of(m)->weights == MIRAS_WEIGHTS_Q8 ? "q8" : "bf16");
+  else printf("the fast tier has no sessions of it: %s\n", text);
 }
 
 /* The model's bytes. */
@@ -268,6 +273,10 @@ static cuda_session *cuda_session_open(const miras_model *m, const miras_session
   size_t bytes;
   if (!s) return NULL;
   if (training_now && training_now->m == m) catch_up(training_now);
+  if (plan) {
+    print_plan(m);
+    exit(0);
+  }
   bytes = miras_cuda_fast_session_size(m, 1, why, sizeof why);
   choose(bytes, why);
   s->quick = is_fast() && bytes;

@@ -3,11 +3,11 @@
 #   sh tests/cuda_fast.sh        exit status 1: a grid takes more than it may, 77: there is no nvcc
 #   ARCHS="sm_90" ...            these alone
 # For each GPU: registers of row kernels at most 64, of dense products 128, of chunk kernels 255;
-# no spills, no stack (arguments are below 4 KB, or it is not compiled). Of the last one also what
-# PTX has for each product of matrix units, from the first to the last: of dense products, C2, C3;
-# and those of the kernel for one token. Of the machine's there are somewhat fewer or more: this
-# counts what the text asks for.
-# A build of the fast tier alone takes up to TIME seconds of a processor (120).
+# no spills, no stack (arguments are below 4 KB, or it is not compiled). Then the instructions for
+# each product of matrix units, from the first to the last, of dense products, C2, C3; those of the
+# kernel for one token; and of product_q8's loop those for each 16 bytes of whole numbers: of PTX,
+# what the text asks for, and of the machine's where there is a cuobjdump, of each GPU.
+# A build of the fast tier alone, for all of them, takes up to TIME seconds of a processor (120).
 set -u
 LC_ALL=C
 export LC_ALL
@@ -27,20 +27,22 @@ cat >"$folder/fast.cu" <<'END'
 int main(void) { return 0; }
 END
 failed=0
-for arch in ${ARCHS:-sm_80 sm_90}; do
-  mkdir "$folder/$arch"
-  (
-    "$nvcc" -std=c++14 -O3 -arch="$arch" -cubin -Xptxas -v -Xcompiler -Werror -Werror all-warnings \
-      -keep -keep-dir "$folder/$arch" -diag-suppress 1675,550,177 -I. "$folder/fast.cu" \
-      -o "$folder/$arch.cubin" >"$folder/log" 2>&1 || exit 1
-    times >"$folder/times"
-  ) || { cat "$folder/log"; exit 1; }
-  took=$(awk 'NR == 2 { split($1, user, "[ms]"); printf "%.0f", 60 * user[1] + user[2] }' \
-    "$folder/times")
-  echo "$arch: built in $took s of a processor"
-  [ $took -le "${TIME:-120}" ] || { echo "$arch: that is over ${TIME:-120} s"; failed=1; }
+archs=${ARCHS:-sm_80 sm_90 sm_120}
+(
+  "$nvcc" -std=c++14 -O3 -fatbin -gencode "arch=compute_80,code=[$(echo "$archs" | tr ' ' ,)]" \
+    -Xptxas -v -Xcompiler -Werror -Werror all-warnings -keep -keep-dir "$folder" \
+    -diag-suppress 1675,550,177 -I. "$folder/fast.cu" -o "$folder/fast.fatbin" \
+    >"$folder/log" 2>&1 || exit 1
+  times >"$folder/times"
+) || { cat "$folder/log"; exit 1; }
+took=$(awk 'NR == 2 { split($1, user, "[ms]"); printf "%.0f", 60 * user[1] + user[2] }' \
+  "$folder/times")
+echo "$archs: built in $took s of a processor"
+[ "$took" -le "${TIME:-120}" ] || { echo "that is over ${TIME:-120} s"; failed=1; }
+for arch in $archs; do
   awk -v arch="$arch" '
     /Compiling entry function/ {
+      on = index($0, "\047" arch "\047")
       match($0, /miras__run_fast_[a-z0-9_]*/)
       name = substr($0, RSTART + 16, RLENGTH - 16)
       sub(/(I|E)*$/, "", name)
@@ -53,8 +55,8 @@ for arch in ${ARCHS:-sm_80 sm_90}; do
       }
       if (of != "") name = name "<" of ">"
     }
-    /bytes stack frame/ { stack = $1; spills = $5 + $9 }
-    /Used [0-9]+ registers/ {
+    on && /bytes stack frame/ { stack = $1; spills = $5 + $9 }
+    on && /Used [0-9]+ registers/ {
       match($0, /Used [0-9]+/)
       registers = substr($0, RSTART + 5, RLENGTH - 5) + 0
       most = name ~ /^([ac][1-4][_a-z]*<|p[12]$)/ ? 255 : name ~ /^product/ ? 128 : 64
@@ -74,21 +76,24 @@ for arch in ${ARCHS:-sm_80 sm_90}; do
       exit bad
     }' "$folder/log" || failed=1
 done
-awk -v arch="$arch" '
-  /\.entry/ {
+counted() {   # what, is it the machine's
+  awk -v arch="$1" -v sass="$2" '
+  /\.entry|Function :/ {
     match($0, /miras__run_fast_[a-zA-Z0-9_]*/)
     name = substr($0, RSTART + 16, RLENGTH - 16)
+    if (name ~ /^product_q8/) name = "product_q8"
     at = 0
     next
   }
-  /^[ \t]+[@a-z].*;/ {
+  sass ? /^[ \t]+\/\*[0-9a-f]+\*\// && !/ NOP/ : /^[ \t]+[@a-z].*;/ {
     at++
-    if (name ~ /^tokenILi128/) token = at
-    if (/mma\.sync/) {
+    if (name ~ /^tokenILi128ELi0/) token = at
+    if (/mma\.sync|HMMA/) {
       if (!first[name]) first[name] = at
       last[name] = at
       count[name]++
     }
+    if (name == "product_q8" && !whole && /ld\.global\.v4|LDG\.E\.128/) whole = at
   }
   END {
     for (name in count) {
@@ -96,12 +101,26 @@ awk -v arch="$arch" '
       sub(/I.*/, "", kind)
       each = (last[name] - first[name] + 1) / count[name]
       if (each > worst[kind]) worst[kind] = each
-      if (name ~ /^c[23]ILi128ELi64/ && each > wide) wide = each
+      if (name ~ /^c2ILi128ELi64/ && each > c2) c2 = each
+      if (name ~ /^c3ILi128ELi64/ && each > c3) c3 = each
     }
-    printf "%s, in PTX for one of matrix units: dense products %.1f, ", arch, worst["product"]
-    printf "C2 and C3 of 128 x 64 %.1f, ", wide
-    printf "all %.1f and %.1f, C4 %.1f; for one token %d\n", worst["c2"], worst["c3"], worst["c4"],
+    whole = (last["product_q8"] - whole + 1) / (count["product_q8"] / 2)
+    printf "%s, for one of matrix units: dense products %.1f, ", arch, worst["product"]
+    printf "C2 and C3 of 128 x 64 %.1f and %.1f, ", c2, c3
+    printf "all %.1f and %.1f, C4 %.1f; for one token %d; ", worst["c2"], worst["c3"], worst["c4"],
       token
-    exit worst["product"] > 6 || wide > 6.1 || token > 800
-  }' "$folder/$arch"/*.ptx || { echo "$arch: more instructions than there may be"; failed=1; }
+    printf "for 16 bytes of q8 %.1f\n", whole
+    exit !count["product_q8"] || worst["product"] > 6 || c2 > (sass ? 6 : 6.1) || c3 > 6.1 ||
+      token > 800 || whole > (sass ? 66 : 80)
+  }' && return
+  echo "$1: more instructions than there may be"
+  failed=1
+}
+counted PTX 0 <"$folder/fast.ptx"
+cuobjdump=${CUOBJDUMP:-$(command -v cuobjdump)}
+for arch in $archs; do
+  [ "$cuobjdump" ] || continue
+  "$cuobjdump" -sass "$folder/fast.$arch.cubin" >"$folder/sass" || failed=1
+  counted "$arch" 1 <"$folder/sass"
+done
 exit $failed

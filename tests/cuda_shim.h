@@ -374,6 +374,9 @@ SHIM_UNWATCHED static void shim_block(unsigned threads, size_t bytes, void (*run
 struct alignas(16) float4 {
   float x, y, z, w;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
 struct alignas(8) uint2 {
   unsigned x, y;
 };

@@ -6,7 +6,7 @@
  * sessions.
  *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
- * Rows of models as arguments run only these; ops, token, alone, refusals, sessions: those
+ * Rows of models as arguments run only these; ops, whole, token, alone, refusals, sessions: those
  * alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
@@ -518,6 +518,7 @@ static int lies_in_place(const miras__op *o) {
  * it, what lay where its gradients come, dy of its result, and what it reads. */
 typedef struct trial {
   const bench *b;
+  const miras__fast_layer *on;       /* NULL: of b, or a layer with the same numbers that runs it */
   const miras__op *o, *also;
   const char *name;
   numbers x, d;
@@ -569,12 +570,13 @@ static void trial_begin(trial *t) {
 /* Forward: how far what it made is from its formula. */
 static void trial_forward(trial *t) {
   const bench *b = t->b;
+  const miras__fast_layer *const on = t->on ? t->on : &b->a;
   const miras__op *o = t->o;
   const miras__program *p = b->a.p;
   const miras__array *r = &p->array[o->out];
   const size_t ld = miras__fast_ld(p, o->out, 0), all = b->a.rows * ld;
   double *got = doubles(all), *base = doubles(all), *y = t->x.of[o->out], off = 0, size = 0;
-  miras__fast_run(&b->a, o, 0);
+  miras__fast_run(on, on->p->op + (o - p->op), 0);
   get(got, miras__fast_value(&b->a, o->out), all, miras__fast_is_wide(p, o->out));
   memcpy(base, y, all * sizeof *base);
   in_double(b, o, &t->x);
@@ -941,6 +943,144 @@ static const op_case op_cases[] = {
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
+/* ---- whole numbers ---- */
+
+/* A product of m rows with whole numbers [k, n], laid out as miras_cuda.cuh says, beside the sum in
+ * double; what lies behind a row's end is NaN. The bits of a row are those of it alone. */
+static void numbers8(size_t m, size_t n, size_t k) {
+  const size_t lda = miras__up8(k), deep = (k + 31) / 32, across = (n + 15) / 16;
+  const size_t ldc = miras__up8(n), tiles = deep * across;
+  signed char *const b = (signed char *)calloc(tiles, 512);
+  signed char *const laid = (signed char *)calloc(tiles, 512);
+  double *a = doubles(m * lda), *scale = doubles(tiles * 16), *by = doubles(tiles * 16);
+  double *bias = doubles(ldc), *base = doubles(m * ldc), *got = doubles(m * ldc);
+  double *one = doubles(ldc), off = 0, size = 0;
+  miras_fast::miras__fast_product x;
+  uint16_t *to;
+  miras__fast f;
+  if (!b || !laid) exit(2);
+  take_back();
+  for (size_t i = 0; i < m * lda; i++) a[i] = i % lda < k ? rounded((double)draw(-1, 1)) : NAN;
+  for (size_t i = 0; i < ldc; i++) bias[i] = rounded((double)draw(-1, 1));
+  for (size_t i = 0; i < m * ldc; i++) base[i] = rounded((double)draw(-1, 1));
+  for (size_t j = 0; j < n; j++)
+    for (size_t i = 0; i < k; i++) {
+      const size_t tile = j / 16 * deep + i / 32, r = j % 16, g = i % 32 / 8, e = i % 8;
+      static const size_t order[4] = {0, 2, 1, 3};
+      const signed char now = (signed char)(draw(-127.49f, 127.49f));
+      if (i % 32 == 0)
+        scale[tile * 16 + r] = by[tile * 16 + r % 8 * 2 + r / 8] = (double)draw(0, 0.01f);
+      b[i * n + j] = now;
+      laid[tile * 512 + (4 * (r % 8) + g) * 16 + (2 * (e / 4) + r / 8) * 4 + order[e % 4]] = now;
+    }
+  memset((void *)&f, 0, sizeof f);
+  f.sits = 1;
+  x = miras__fast_product_of(NULL, lda, NULL, 0, m, n, k);
+  x.a = (const uint16_t *)take(m * lda), put((void *)(uintptr_t)x.a, a, m * lda, 0);
+  x.b = (const uint16_t *)send(laid, tiles * 512);
+  x.scales = take(tiles * 16), put((void *)(uintptr_t)x.scales, by, tiles * 16, 1);
+  x.bias = (const uint16_t *)take(ldc), put((void *)(uintptr_t)x.bias, bias, ldc, 0);
+  x.base = (const uint16_t *)take(m * ldc), put((void *)(uintptr_t)x.base, base, m * ldc, 0);
+  x.c = to = (uint16_t *)take(m * ldc), x.ldc = (unsigned)ldc;
+  miras__fast_multiply(&f, &x, 0, 0);
+  get(got, to, m * ldc, 0);
+  for (size_t i = 0; i < m; i++)
+    for (size_t j = 0; j < n; j++) {
+      double y = bias[j] + base[i * ldc + j];
+      for (size_t l = 0; l < k; l++)
+        y += a[i * lda + l] * (double)b[l * n + j] *
+             (double)(float)scale[(j / 16 * deep + l / 32) * 16 + j % 16];
+      off += (got[i * ldc + j] - y) * (got[i * ldc + j] - y), size += y * y;
+    }
+  off = sqrt(off / size);            /* what is rounded is the result alone                       */
+  x.m = 1, x.a += (m - 1) * lda, x.base += (m - 1) * ldc;
+  miras__fast_multiply(&f, &x, 0, 0);
+  get(one, to, ldc, 0);
+  if (!(off < 0.003) || f.failed || memcmp(one, got + (m - 1) * ldc, n * sizeof *one))
+    printf("whole numbers, %d x %d x %d, are off by %.1e\n", (int)m, (int)n, (int)k, off), failed++;
+  free(b), free(laid), free(a), free(scale), free(by), free(bias), free(base), free(got), free(one);
+}
+
+/* Products of a layer, the embedding and the head of a model of a form, beside the sums of the
+ * numbers that the host holds. */
+static void whole_layer(int width, int texts) {
+  for (int form = MIRAS_WEIGHTS_BF16; form <= MIRAS_WEIGHTS_Q8; form += 2) {
+    miras_model_desc d;
+    miras_cuda_fast_session s;
+    miras_model *m, *twin;
+    char why[256];
+    bench b, of;
+    trial t;
+    size_t bytes;
+    if (miras_model_preset(&d, MIRAS_PRESET_GATED_DELTANET, 1) != MIRAS_OK) exit(2);
+    d.width = width, d.vocab = WORDS, d.untied = texts % 2;
+    d.layer[0].memory.heads = 3, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
+    twin = miras_model_open(&d, NULL, why, sizeof why);
+    d.weights = (miras_weights)form;
+    m = miras_model_open(&d, NULL, why, sizeof why);
+    if (!m || !twin) exit(2);
+    drawn = 13;
+    for (int i = 0; i < m->view_count; i++) {
+      const miras_view *v = &twin->views[i];
+      float *const x = twin->params + v->offset;
+      const size_t high = v->rank > 1 ? (size_t)v->shape[0] : 1;
+      for (size_t j = 0; j < v->count; j++) x[j] = (float)rounded((double)draw(-1, 1));
+      if (miras_model_view_write(m, &m->views[i], 0, high, 0, v->count / high, x) != MIRAS_OK ||
+          miras_model_view_read(m, &m->views[i], 0, high, 0, v->count / high, x) != MIRAS_OK)
+        exit(2);
+    }
+    bytes = miras_cuda_fast_session_size(m, texts, why, sizeof why);
+    take_back();
+    if (!bytes || miras_cuda_fast_session_init(&s, m, texts, take(bytes / 4), bytes, 0) != MIRAS_OK)
+      puts(why), exit(2);
+    memset((void *)&t, 0, sizeof t);
+    b.m = m, b.f = miras__fast_session_of(&s), b.a = miras__fast_layer_of(b.f, 0);
+    of = b, of.m = twin, of.a.layer = &twin->layers[0], of.a.p = twin->layers[0].p;
+    t.b = &of, t.on = &b.a, t.name = form == MIRAS_WEIGHTS_Q8 ? "q8" : "bf16";
+    for (int i = 0; i < of.a.p->ops; i++) {
+      t.o = &of.a.p->op[i];
+      if (t.o->what != MIRAS__OP_TIMES && t.o->what != MIRAS__OP_BRANCH) continue;
+      checked++;
+      trial_begin(&t);
+      trial_forward(&t);
+      for (int j = 0; j < MIRAS__ARRAYS; j++) free(t.x.of[j]);
+      free(t.x.params);
+      memset((void *)&t.x, 0, sizeof t.x);
+    }
+    {
+      int32_t *tokens = (int32_t *)calloc((size_t)texts, 4), *there;
+      float *said = (float *)calloc((size_t)texts * WORDS, 4), *out = take((size_t)texts * WORDS);
+      const size_t n = (size_t)width;
+      double *x = doubles((size_t)texts * n), off = 0, size = 0, most = 0;
+      if (!tokens || !said) exit(2);
+      for (int i = 0; i < texts; i++) tokens[i] = (i * 29 + 5) % WORDS;
+      there = (int32_t *)send(tokens, (size_t)texts * 4);
+      STOP_IF(miras_cuda_fast_session_feed(&s, there, 1, out, 1, 0) != MIRAS_OK);
+      fetch(said, out, (size_t)texts * WORDS * 4);
+      get(x, b.f->x, (size_t)texts * n, 0);
+      for (size_t i = 0; i < (size_t)texts * n; i++) {
+        const size_t from = twin->in->weight + (size_t)tokens[i / n] * n;
+        const double is = (double)twin->params[from + i % n];
+        most = fmax(most, fabs(x[i] - is) / (fabs(is) + 1e-9));
+      }
+      get(x, b.f->last, (size_t)texts * n, 0);
+      for (size_t i = 0; i < (size_t)texts * WORDS; i++) {
+        double y = 0;
+        for (size_t j = 0; j < n; j++)
+          y += x[i / WORDS * n + j] * (double)twin->params[twin->head + i % WORDS * n + j];
+        off += (y - (double)said[i]) * (y - (double)said[i]), size += y * y;
+      }
+      off = sqrt(off / size);        /* nothing is rounded but in sums                            */
+      if (!(off < 1e-5) || !(most < 0.004)) {
+        printf("%s: the head is off by %.1e, the embedding by %.1e\n", t.name, off, most);
+        failed++;
+      }
+      free(tokens), free(said), free(x);
+    }
+    miras_close(m), miras_close(twin);
+  }
+}
+
 /* ---- one token ---- */
 
 static void token(int key_dim, int value_dim, int heads, int key_heads, int delta,
@@ -1263,15 +1403,14 @@ typedef struct model_case {
   const char *pattern;               /* of layers; NULL: the row's own                            */
   int reset;                         /* reset_every                                               */
 } model_case;
+static miras_weights form;           /* of models of sessions                                     */
 
 static miras_model *model_open(const model_case *c) {
   miras_model_desc d;
   miras_model *m;
   char why[256];
-  size_t count;
-  float *params;
   if (miras_model_preset(&d, c->preset, 2) != MIRAS_OK) exit(2);
-  d.width = 64, d.vocab = WORDS, d.dropout = c->dropout;
+  d.width = 64, d.vocab = WORDS, d.dropout = c->dropout, d.weights = form;
   d.layer[0].memory.heads = c->heads;
   d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
   d.layer[0].mixer.qk_heads = c->qk_heads;
@@ -1286,11 +1425,16 @@ static miras_model *model_open(const model_case *c) {
     printf("%s: %s\n", c->name, why);
     exit(2);
   }
-  params = miras_model_params(m, &count);
   drawn = 11;
-  for (size_t i = 0; i < (size_t)m->view_count; i++)
-    for (size_t j = 0; j < m->views[i].count; j++)
-      params[m->views[i].offset + j] += draw(-0.1f, 0.1f);
+  for (size_t i = 0; i < (size_t)m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    const size_t high = v->rank > 1 ? (size_t)v->shape[0] : 1;
+    float *const x = (float *)malloc(v->count * 4);
+    if (!x || miras_model_view_read(m, v, 0, high, 0, v->count / high, x) != MIRAS_OK) exit(2);
+    for (size_t j = 0; j < v->count; j++) x[j] += draw(-0.1f, 0.1f);
+    if (miras_model_view_write(m, v, 0, high, 0, v->count / high, x) != MIRAS_OK) exit(2);
+    free(x);
+  }
   return m;
 }
 
@@ -1411,6 +1555,31 @@ static void rooms(void) {
     }
 }
 
+/* Bytes of a session for each parameter, as the manual has them, and a hundredth for all else. */
+static void weights_rooms(void) {
+  static const double each[] = {6, 2, 0, 1.13};
+  for (int of = 0; of <= MIRAS_WEIGHTS_Q8; of++) {
+    miras_model_desc d;
+    miras_model *m;
+    char why[256];
+    double bytes;
+    if (of == MIRAS_WEIGHTS_F16) continue;
+    if (miras_model_preset(&d, MIRAS_PRESET_GATED_DELTANET, 2) != MIRAS_OK) exit(2);
+    d.width = 768, d.vocab = 32768, d.weights = (miras_weights)of;
+    d.layer[0].memory.heads = 12;
+    d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
+    m = miras_model_open(&d, NULL, why, sizeof why);
+    bytes = (double)miras_cuda_fast_session_size(m, 1, why, sizeof why);
+    if (!m) exit(2);
+    if (!(bytes > 0) || bytes / (double)m->learned > 1.02 * each[of]) {
+      printf("weights %d: a session takes %.3f bytes a parameter\n", of,
+             bytes / (double)m->learned);
+      failed++;
+    }
+    miras_close(m);
+  }
+}
+
 /* ---- sessions ---- */
 
 static const float *step(miras_cuda_fast_session *s, const int32_t *tokens, int batch, int length,
@@ -1425,8 +1594,9 @@ static const float *step(miras_cuda_fast_session *s, const int32_t *tokens, int 
 
 /* Texts side by side, a prompt and then token by token, beyond the window of attention, beside the
  * host's sessions: rows are rounded to bfloat16 some twenty times on the way to logits, each time
- * by up to 2^-9, and matrices once. Heads of some begin anew within. Then the same bits of a text
- * alone, in one call; behind a reset; and where another goes on from its state. */
+ * by up to 2^-9, and matrices that are float once; those of bf16 and q8 have the host's numbers.
+ * Heads of some begin anew within. Then the same bits of a text alone, in one call; behind a reset;
+ * and where another goes on from its state. */
 static void session(const model_case *c) {
   enum { TEXTS = 2, PROMPT = 3, STEPS = 30 };
   static float said[STEPS][TEXTS * WORDS], alone[STEPS * WORDS], more[TEXTS * WORDS];
@@ -1469,9 +1639,10 @@ static void session(const model_case *c) {
     }
   }
   off = sqrt(off / size);
-  printf("%-20s %d texts, %d tokens: logits off by %.4f of their size\n", c->name, TEXTS, STEPS,
-         off);
-  if (!(off < 0.03)) failed++, puts("  that is too much");
+  printf("%-20s %s, %d texts, %d tokens: logits off by %.4f of their size\n", c->name,
+         form == MIRAS_WEIGHTS_Q8 ? "q8" : form == MIRAS_WEIGHTS_BF16 ? "bf16" : "float", TEXTS,
+         STEPS, off);
+  if (!(off < (form ? 0.02 : 0.03))) failed++, puts("  that is too much");
   step(&one, tokens[1], 1, STEPS, STEPS, alone);
   for (int t = PROMPT - 1; t < STEPS; t++)
     if (memcmp(alone + t * WORDS, said[t] + WORDS, WORDS * 4)) {
@@ -1551,6 +1722,22 @@ static void refusals(void) {
       printf("a session's refusal says \"%s\"\n", why), failed++;
     miras_close(m);
   }
+  for (int of = MIRAS_WEIGHTS_BF16; of < MIRAS_WEIGHTS_COUNT; of++) {
+    static const model_case plain = {"retnet", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 1, 0, NULL, 0};
+    const int takes = of == MIRAS_WEIGHTS_BF16 || of == MIRAS_WEIGHTS_Q8;
+    miras_trainer_desc d;
+    miras_model *m;
+    char why[256] = "";
+    form = (miras_weights)of, m = model_open(&plain), form = MIRAS_WEIGHTS_FLOAT;
+    memset(&d, 0, sizeof d);
+    d.context = 8;
+    if (miras_cuda_fast_size(m, &d, why, sizeof why) || !strstr(why, "weights are not float") ||
+        !miras_cuda_fast_session_size(m, 1, why, sizeof why) != !takes ||
+        (!takes && !strstr(why, of == MIRAS_WEIGHTS_Q4 ? "weights are q4; a session of"
+                                                       : "weights are f16; a session of")))
+      printf("weights %d: \"%s\"\n", of, why), failed++;
+    miras_close(m);
+  }
 }
 
 static const model_case models[] = {
@@ -1582,19 +1769,31 @@ int main(int argc, char **argv) {
         operations(&op_cases[i], lengths[j]);
     printf("%u operations, off by up to %.4f of their size\n", checked, most_off);
   }
+  if (argc < 2 || asked(argc, argv, "whole")) {
+    static const size_t ends[] = {1, 7, 15, 16, 17, 63, 64, 65, 300, 1050};
+    for (unsigned i = 0; i < 10; i++)
+      numbers8(ends[i] < 99 ? ends[i] : 2, ends[9 - i] < 99 ? 40 : 24, ends[i]);
+    for (unsigned i = 0; i < 8; i++)
+      numbers8(1 + i, ends[i], 96), numbers8(ends[i], 24, 40);
+    whole_layer(40, 3), whole_layer(64, 9);
+  }
   if (argc < 2 || asked(argc, argv, "token")) {
     token(32, 64, 2, 1, 1, 1);
     token(64, 48, 1, 1, 0, 0);
     token(128, 64, 2, 2, 1, 0);
   }
   if (argc < 2 || asked(argc, argv, "alone")) alone_all();
-  if (argc < 2 || asked(argc, argv, "refusals")) refusals(), rooms();
+  if (argc < 2 || asked(argc, argv, "refusals")) refusals(), rooms(), weights_rooms();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
   for (unsigned i = 5; i < sizeof models / sizeof *models; i++)      /* from gated-deltanet on    */
     if (argc < 2 || asked(argc, argv, "sessions") ||
-        (asked(argc, argv, "session") && asked(argc, argv, models[i].name)))
+        (asked(argc, argv, "session") && asked(argc, argv, models[i].name))) {
       session(&models[i]);
+      form = i == 6 ? MIRAS_WEIGHTS_BF16 : MIRAS_WEIGHTS_Q8;
+      if (i > 5 && i < 9) session(&models[i]);   /* the others add no product                     */
+      form = MIRAS_WEIGHTS_FLOAT;
+    }
   printf("%u wrong\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
   return failed || shim_findings();

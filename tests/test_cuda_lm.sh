@@ -53,6 +53,7 @@ size='--dim 64 --layers 1 --heads 2 --context 32 --batch 2 --threads 1 --chars -
 grep -q '^18 of 18 operations are fast' said || { cat said; exit 1; }
 ./lm_cuda train text $size --model transformer --plan >said || { cat said; exit 1; }
 grep -q 'the fast tier trains this model' said || { cat said; exit 1; }
+grep -q 'has sessions of it, its weights bf16' said || { cat said; exit 1; }
 ./lm_cuda train text $size --model moneta --plan >said || { cat said; exit 1; }
 grep -q 'reference memory y: its decays or steps are one number per channel' said ||
   { cat said; exit 1; }
@@ -78,6 +79,16 @@ done
 grep -q 'lm_cuda: the fast tier' said || { cat said; exit 1; }
 paste lm.part lm_cuda.part | awk '
   { print "a session of the fast tier: " $2 " bits a byte, of the host " $1
+    exit $1 / $2 < 0.998 || $1 / $2 > 1.002 }' || exit 1
+./lm_cuda eval fast.safetensors --weights q8 --plan part >said || { cat said; exit 1; }
+grep -q 'has sessions of it, its weights q8' said || { cat said; exit 1; }
+for program in lm lm_cuda; do
+  ./$program eval fast.safetensors --weights q8 part 2>said >score || { cat said; exit 1; }
+  awk '/^one pass/ { print $(NF - 2) }' score >$program.part
+done
+grep -q 'lm_cuda: the fast tier' said || { cat said; exit 1; }
+paste lm.part lm_cuda.part | awk '
+  { print "the same with weights q8: " $2 " bits a byte, of the host " $1
     exit $1 / $2 < 0.998 || $1 / $2 > 1.002 }' || exit 1
 paste float.score fast.score | awk '
   { print "the fast tier: " $2 " bits a byte, the host\047s products " $1
