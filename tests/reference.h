@@ -2189,8 +2189,8 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
       return (double)md->learning_rate * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
     case REF_FADE:
-      if (d->mixer.qk_map == MIRAS_QK_MAP_TRAPEZOID) return ref_softplus(g);
-      return exp(-exp(a) * ref_softplus(g));
+      return d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED ? exp(-exp(a) * ref_softplus(g))
+                                                            : ref_softplus(g);
     default: return ref_sigmoid(g);
   }
 }

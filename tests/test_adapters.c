@@ -387,7 +387,7 @@ static void masks_are_those_of_the_loss(void **state) {
     double slope = 0, step = 2e-3, loss[3];
     int count;
     const miras_view *v;
-    d.adapter.dropout = 0.3f;
+    d.adapter.dropout = 0.6f;
     if (p & 1) d.dropout = 0.2f;
     m = open_model(&d);
     draw_model(m), draw_text();
