@@ -24050,7 +24050,7 @@ static miras__wkv miras__wkv_of(const miras__visit *a, const miras__op *o, size_
   const miras__sheet kept = miras__x_of(a, o, 2);
   miras__wkv x;
   memset(&x, 0, sizeof x);
-  x.rows = a->n, x.n = left < MIRAS__MEANS ? left : MIRAS__MEANS, x.n_state = p->width;
+  x.rows = a->n, x.n = miras__least(left, MIRAS__MEANS), x.n_state = p->width;
   x.starts = !a->run || !a->position;
   x.k = k.p + col, x.ld_k = k.ld, x.v = v.p + col, x.ld_v = v.ld, x.y = y.p + col, x.ld_y = y.ld;
   x.w = miras__weight(a->layer, MIRAS__W_DECAY_LOG) + col;
