@@ -1680,7 +1680,8 @@ static void refused(miras_preset preset, int carried, int rank, int recompute, i
   d.width = 64, d.vocab = WORDS;
   d.adapter.rank = rank;
   d.layer[0].memory.reset_every = reset;
-  d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
+  if (preset != MIRAS_PRESET_RWKV4)   /* which has no memories */
+    d.layer[0].memory.heads = 2, d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = 32;
   m = miras_model_open(&d, NULL, why, sizeof why);
   memset(&td, 0, sizeof td);
   td.context = reset ? reset / 2 + 1 : 8, td.carried = carried, td.recompute = recompute;
