@@ -23,6 +23,14 @@ expect() {   # status, words, got
   grep -q "$2" log || say "no \"$2\" in: $(cat log)"
 }
 
+# Every model that lm lists is trained as it comes.
+"$lm" models >names
+for model in $(awk '$1 ~ /^[a-z]/ && $1 !~ /^(name|and|layers)$/ {print $1}' names | sort -u); do
+  "$lm" train text --model "$model" --dim 64 --layers 1 --context 16 --batch 1 --steps 1 \
+    --threads 1 --out any >log 2>&1 || say "$model: $(tail -n 1 log)"
+done
+rm -f any*
+
 # A place that can hold no file is refused before the first step.
 mkdir out out/x.loss.svg
 train text --out out; expect 2 'folder' $?
