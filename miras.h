@@ -1425,8 +1425,9 @@ typedef enum miras_products {
                               and the head, of 17 rows and 33 columns at least, not experts whose
                               rows are no multiple of 32. Answers are off by some hundredths of
                               their deviation, and the same for any split, batch and instruction
-                              set as far as those of floats are. A fifth to two fifths faster with
-                              AVX2 and AVX-512, slower elsewhere (bench/results/llama.md)        */
+                              set as far as those of floats are. With AVX2 and AVX-512 prompts are
+                              a fifth (q8) to two fifths (q4) faster, and with AVX2 single tokens
+                              in q4 a third; elsewhere all is slower (bench/results/llama.md)    */
   MIRAS_PRODUCTS_COUNT
 } miras_products;
 
