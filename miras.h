@@ -838,10 +838,10 @@ typedef enum miras_qk_map {
                                 r = ln(A + 1e-6) - c
                               alpha the decay gate, beta the learning rate's: erase = alpha key,
                               replace = -beta m (.) key, and m (.) key is written. f begins as
-                              alpha, b at half, c at -0.2. Of types memory, mag and parallel; the
-                              decay gate must be MIRAS_GATE_HEAD or MIRAS_GATE_CHANNEL, the learning
-                              rate's MIRAS_GATE_HEAD. A is a running text's, and reset_every leaves
-                              it as it is                                                        */
+                              alpha, b at half, c at -0.2. Layers of types memory, mag and parallel
+                              may have it; their decay gate must be MIRAS_GATE_HEAD or
+                              MIRAS_GATE_CHANNEL, the learning rate's MIRAS_GATE_HEAD. A is a
+                              running text's, and reset_every leaves it as it is                 */
   MIRAS_QK_MAP_COUNT
 } miras_qk_map;
 
@@ -1030,8 +1030,8 @@ typedef struct miras_mixer_desc {
                               slots these are has no gradient, so that of 1 the router learns
                               nothing. Queries and keys get the length sqrt(key_dim)             */
   int levels;              /* types memory, mag, parallel: 0, or 2..32: each head has a Fenwick tree
-                              of states (log-linear attention, Guo et al. 2025). Of position t, from
-                              0 on, level 0 is the token's own pair, and level l, if bit l - 1 of t
+                              of states (log-linear attention, Guo et al. 2025). At position t, from
+                              0 on, level 0 has the token's own pair, and level l, if bit l - 1 of t
                               is 1, those of 2^(l-1) tokens from t - t mod 2^l on; the last level,
                               levels - 1, has all older ones. With S_l what a memory would have of
                               level l's pairs, decayed and erased by all tokens since,
@@ -1417,7 +1417,8 @@ typedef enum miras_rounding {
   MIRAS_ROUNDING_COUNT
 } miras_rounding;
 
-/* What rows are multiplied by matrices in MIRAS_WEIGHTS_Q8 and MIRAS_WEIGHTS_Q4 as. */
+/* The numbers that a row's entries become for its products with matrices in MIRAS_WEIGHTS_Q8 and
+ * MIRAS_WEIGHTS_Q4. */
 typedef enum miras_products {
   MIRAS_PRODUCTS_FLOAT,    /* floats: the answers of the same numbers as floats, to rounding     */
   MIRAS_PRODUCTS_INT8,     /* whole numbers of 8 bits: 32 neighbours share a scale, the largest

@@ -1137,8 +1137,7 @@ static void voices_open(house *h, const options *o) {
 /* Open the models and all that works on them. */
 static void house_open(house *h, const options *o) {
   const source *from = &o->from;
-  miras_server_desc server = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                              MIRAS_PRODUCTS_FLOAT};
+  miras_server_desc server = {0};
   char why[512];
   int v;
   memset(h, 0, sizeof *h);

@@ -599,8 +599,7 @@ enum { PIECE = 64 };       /* tokens that are scored together                   
 
 /* saves: the state is wanted in the end. */
 static void writer_open(writer *w, const miras_model *m, const source *from, int saves) {
-  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                         MIRAS_PRODUCTS_FLOAT};
+  miras_server_desc d = {0};
   char why[256];
   const size_t classes = (size_t)miras_model_row(m)->classes;
   memset(w, 0, sizeof *w);

@@ -387,8 +387,7 @@ static void feed_prefix(house *h) {
 
 int main(int count, char **text) {
   options o = {"gated-deltanet", 256, 4, 4, 1, 256, 20, 2048, {1, 4, 16, 64, 256, 1024}, 6};
-  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                         MIRAS_PRODUCTS_FLOAT};
+  miras_server_desc d = {0};
   const miras_parallel *pool = NULL;
   size_t most = DRAFT + 1, parameters = 0, bytes, among, i;
   house h;

@@ -753,7 +753,7 @@ def rwkv7_forward(config, tensors, tokens, head_eps=None):
 
 # ---- rwkv7, as its author names it ----
 
-AUTHORS_NAMES = (
+RWKV7_NAMES = (
     ("model.embeddings.", "emb."), ("lm_head.", "head."), ("model.norm.", "ln_out."),
     ("model.layers.", "blocks."), (".pre_norm.", ".ln0."), (".attn_norm.", ".ln1."),
     (".ffn_norm.", ".ln2."), (".attn.g_norm.", ".att.ln_x."), (".attn.r_proj.", ".att.receptance."),
@@ -762,8 +762,8 @@ AUTHORS_NAMES = (
     ("_lora.lora.2.bias", "0"), (".attn.", ".att."))
 
 
-def rwkv7_authors_name(name):
-    for hugging_face, author in AUTHORS_NAMES:
+def authors_name(name, pairs):
+    for hugging_face, author in pairs:
         name = name.replace(hugging_face, author)
     return name
 
@@ -777,7 +777,7 @@ def rwkv7_authors_weights(draw, config):
             value = value.T
         elif name.endswith((".k_k", ".k_a", ".x_k", "lora.2.bias")):
             value = value.reshape(1, 1, -1)
-        tensors[rwkv7_authors_name(name)] = value
+        tensors[authors_name(name, RWKV7_NAMES)] = value
     for unused in "012":
         tensors["blocks.0.att.v" + unused] = draw.normal(*tensors["blocks.1.att.v" + unused].shape)
     return tensors
@@ -788,7 +788,7 @@ def rwkv7_authors_forward(config, tensors, tokens):
     whatever the size of a head."""
     again = {}
     for name in rwkv7_weights(Draw(""), rwkv7_config()):
-        value = tensors[rwkv7_authors_name(name)]
+        value = tensors[authors_name(name, RWKV7_NAMES)]
         if "_lora" in name and value.ndim == 2:
             value = value.T
         elif value.ndim == 3 and ".attn.x_" not in name:
@@ -941,20 +941,15 @@ RWKV4_NAMES = (("rwkv.", ""), ("embeddings.", "emb."), (".pre_ln.", ".ln0."),
                ("_mix_value", "_mix_v"), ("_mix_receptance", "_mix_r"))
 
 
-def rwkv4_authors_name(name):
-    for hugging_face, author in RWKV4_NAMES:
-        name = name.replace(hugging_face, author)
-    return name
-
-
 def rwkv4_authors_weights(draw, config):
-    return {rwkv4_authors_name(name): value
+    return {authors_name(name, RWKV4_NAMES): value
             for name, value in rwkv4_weights(draw, rwkv4_config()).items()}
 
 
 def rwkv4_authors_forward(config, tensors, tokens):
     return rwkv4_forward(rwkv4_config(), {
-        name: tensors[rwkv4_authors_name(name)] for name in rwkv4_weights(Draw(""), rwkv4_config())
+        name: tensors[authors_name(name, RWKV4_NAMES)]
+        for name in rwkv4_weights(Draw(""), rwkv4_config())
     }, tokens)
 
 

@@ -1579,8 +1579,7 @@ static void refusals_say_why(void **state) {
   miras_memory_desc d = small_memory(MIRAS_PRESET_YAAD);
   miras_model_desc md = small_model(MIRAS_PRESET_YAAD);
   miras_trainer_desc td = small_trainer();
-  miras_server_desc sd = { 0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                           MIRAS_PRODUCTS_FLOAT };
+  miras_server_desc sd = {0};
   miras_model *m = miras_model_open(&md, NULL, NULL, 0);
   miras_allocator none;
   char why[200];

@@ -197,8 +197,7 @@ static void check_model(const char *name, miras_model *m) {
   size_t i;
   expect(m, &e);
   for (i = 0; i < sizeof how / sizeof how[0]; i++) {
-    miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                           MIRAS_PRODUCTS_FLOAT};
+    miras_server_desc d = {0};
     miras_server *s;
     d.batch_tokens = how[i].rows;
     d.parallel = how[i].parallel;
@@ -409,8 +408,7 @@ static void test_sizes(void **state) {
   const char *name;
   char why[256];
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
-  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                         MIRAS_PRODUCTS_FLOAT};
+  miras_server_desc d = {0};
   const size_t small = miras_server_size(m, &d, why, sizeof why);
   unsigned char *buffer = (unsigned char *)malloc(small + 1);
   (void)state;
@@ -465,8 +463,7 @@ static void test_session_descs(void **state) {
     assert_non_null(logits);
     assert_int_equal(miras_session_score(plain, words, words + 1, 8, &loss[0]), MIRAS_OK);
     for (k = 0; k < 4; k++) {
-      miras_session_desc d = { 0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                               MIRAS_PRODUCTS_FLOAT };
+      miras_session_desc d = {0};
       miras_session *s;
       const void *left, *right;
       d.batch_tokens = ways[k].tokens;
@@ -494,8 +491,7 @@ static void test_refusals(void **state) {
   const char *name;
   miras_model *m = open_case(MIRAS_PRESET_ROWS, &name);
   const size_t bytes = miras_model_state_size(m);
-  const miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                               MIRAS_PRODUCTS_FLOAT};
+  const miras_server_desc d = {0};
   miras_server *s = miras_server_open(m, &d, NULL, NULL, 0);
   unsigned char *a = (unsigned char *)calloc(3, bytes);
   unsigned char *before = (unsigned char *)malloc(3 * bytes);
@@ -565,8 +561,7 @@ static void test_refusals(void **state) {
 /* A text of `count` tokens, with a session to itself that holds states so. */
 static miras_session *session_of(const miras_model *m, miras_states states,
                                  miras_rounding rounding) {
-  miras_session_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                          MIRAS_PRODUCTS_FLOAT};
+  miras_session_desc d = {0};
   miras_session *s;
   d.states = states, d.rounding = rounding;
   s = miras_session_open(m, &d, NULL, NULL, 0);
@@ -662,8 +657,7 @@ static void test_held(void **state) {
     for (how = i % EVERY; how < 8; how += 3) {
       const miras_states form = (miras_states)(1 + how / 2);
       const miras_rounding rounding = (miras_rounding)(how % 2);
-      miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                             MIRAS_PRODUCTS_FLOAT};
+      miras_server_desc d = {0};
       miras_session *held = session_of(m, form, rounding), *plain;
       miras_sequence text[3] = {{0}};
       miras_server *s;
@@ -809,8 +803,7 @@ static void test_packed_refusals(void **state) {
   unsigned char *a = (unsigned char *)calloc(2, bytes), *b = a + bytes;
   unsigned char *packed = (unsigned char *)malloc(size);
   miras_session *s = miras_session_open(m, NULL, NULL, NULL, 0);
-  miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                         MIRAS_PRODUCTS_FLOAT};
+  miras_server_desc d = {0};
   const miras_rounding nearest = MIRAS_ROUNDING_NEAREST;
   size_t i;
   uint64_t beyond = (uint64_t)1 << 62;

@@ -253,8 +253,7 @@ static void model_init(work *w) {
 static void server(work *w) {
   static int32_t tokens[100] = {1, 2, 3};
   static float logits[3 * VOCAB];
-  const miras_server_desc d = {0, 0, NULL, MIRAS_STATES_FLOAT, MIRAS_ROUNDING_NEAREST,
-                               MIRAS_PRODUCTS_FLOAT};
+  const miras_server_desc d = {0};
   miras_server *s = miras_server_open(w->model, &d, NULL, NULL, 0);
   miras_sequence text[2] = {{0}};
   size_t i;
