@@ -616,62 +616,29 @@ static size_t miras__of_range(size_t, size_t at, size_t end) { return end - at; 
 static size_t miras__last(size_t n) { return n; }
 template <class T, class... P> static size_t miras__last(T, P... p) { return miras__last(p...); }
 
-/* How a kernel is spread over the block: on one unit unless said otherwise below: by elements,
- * where its last argument is their number, or by all units, where it shares what it does by itself
- * (V_UNIT in its text) or reads and stores nothing. */
+/* How a kernel is spread over the block: on one unit, as those are that few memories have, unless
+ * said otherwise below: by elements, where its last argument is their number, or by all units,
+ * where it shares what it does by itself (V_UNIT in its text) or reads and stores nothing. */
 enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS, MIRAS__ALL_UNITS };
 template <class F, F f> struct miras__spread { enum { how = MIRAS__ONE_UNIT }; };
 #define MIRAS_X(name)                                                              \
   template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
     enum { how = MIRAS__BY_ELEMENTS };                                             \
   };
-MIRAS_X(axpy)
-MIRAS_X(scale)
-MIRAS_X(add)
-MIRAS_X(mul)
-MIRAS_X(muladd)
-MIRAS_X(fill)
-MIRAS_X(flush)
-MIRAS_X(copy)
-MIRAS_X(map)
-MIRAS_X(act_grad2)
-MIRAS_X(sub)
-MIRAS_X(sigmoid_bwd)
-MIRAS_X(rest)
-MIRAS_X(momentum_fwd)
-MIRAS_X(shrink_from)
-MIRAS_X(diagonal)
-MIRAS_X(both_fwd)
-MIRAS_X(both_bwd)
-MIRAS_X(invert)
-MIRAS_X(recede)
+MIRAS_X(axpy) MIRAS_X(scale) MIRAS_X(add) MIRAS_X(mul) MIRAS_X(muladd) MIRAS_X(fill) MIRAS_X(flush)
+MIRAS_X(copy) MIRAS_X(map) MIRAS_X(act_grad2) MIRAS_X(sub) MIRAS_X(sigmoid_bwd) MIRAS_X(rest)
+MIRAS_X(momentum_fwd) MIRAS_X(shrink_from) MIRAS_X(diagonal) MIRAS_X(both_fwd) MIRAS_X(both_bwd)
+MIRAS_X(invert) MIRAS_X(recede)
 #undef MIRAS_X
 #define MIRAS_X(name)                                                              \
   template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
     enum { how = MIRAS__ALL_UNITS };                                               \
   };
-MIRAS_X(signed_fwd)
-MIRAS_X(simplex_fwd)
-MIRAS_X(simplex_bwd)
-MIRAS_X(divergence_step)
-MIRAS_X(lq_fwd)
-MIRAS_X(lq_bwd)
-MIRAS_X(fold_column)
-MIRAS_X(online_softmax)
-MIRAS_X(conjugate_step)
-MIRAS_X(conjugate_end)
-MIRAS_X(absorb)
-MIRAS_X(scan_fwd)
-MIRAS_X(scan_bwd)
-MIRAS_X(count_meet)
-MIRAS_X(count_take)
-MIRAS_X(count_bwd)
-MIRAS_X(wkv_fwd)
-MIRAS_X(wkv_bwd)
-MIRAS_X(outer_even)
-MIRAS_X(triangle_bwd)
-MIRAS_X(conv_bwd)
-MIRAS_X(linear_run)
+MIRAS_X(signed_fwd) MIRAS_X(simplex_fwd) MIRAS_X(simplex_bwd) MIRAS_X(divergence_step)
+MIRAS_X(lq_fwd) MIRAS_X(lq_bwd) MIRAS_X(fold_column) MIRAS_X(online_softmax) MIRAS_X(conjugate_step)
+MIRAS_X(conjugate_end) MIRAS_X(absorb) MIRAS_X(scan_fwd) MIRAS_X(scan_bwd) MIRAS_X(count_meet)
+MIRAS_X(count_take) MIRAS_X(count_bwd) MIRAS_X(wkv_fwd) MIRAS_X(wkv_bwd) MIRAS_X(outer_even)
+MIRAS_X(triangle_bwd) MIRAS_X(conv_bwd) MIRAS_X(linear_run)
 #undef MIRAS_X
 
 template <class F, F f, int how> struct miras__by_block;
@@ -703,19 +670,13 @@ struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
   }
 };
 
-template <class... P, void (*f)(P...)>
-struct miras__by_block<void (*)(P...), f, MIRAS__ALL_UNITS> {
-  __device__ __noinline__ void operator()(P... p) const {
-    miras__of_unit<void (*)(P...), f>()(p...);
-    __syncthreads();
-  }
-};
 template <class R, class... P, R (*f)(P...)>
 struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
+  struct after { __device__ ~after() { __syncthreads(); } };
   __device__ __noinline__ R operator()(P... p) const {
-    const R r = miras__of_unit<R (*)(P...), f>()(p...);
-    __syncthreads();
-    return r;
+    after last;
+    (void)last;
+    return miras__of_unit<R (*)(P...), f>()(p...);
   }
 };
 
@@ -724,6 +685,10 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
   template <>                                                                                     \
   struct miras__by_block<decltype(&miras__##name), miras__##name, MIRAS__ONE_UNIT>                \
       : miras__block_##name {}
+#define MIRAS__OF_BLOCK(name, arguments)                                                          \
+  struct miras__block_##name { __device__ __noinline__ void operator() arguments const; };        \
+  MIRAS__IS(name);                                                                                \
+  __device__ __noinline__ void miras__block_##name::operator() arguments const
 
 /* Kernels of rows: what of the arguments begins with row r, and m of them. Where the rows of the
  * result, `far` apart, are one row that all are added to, one unit does it. */
@@ -756,9 +721,6 @@ MIRAS__BY_TILES(copy_rows, ldy,
                 (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
 MIRAS__BY_TILES(fill_rows, ldy, (float *y, size_t ldy, float value, size_t rows, size_t n),
                 (y + r * ldy + at, ldy, value, m, w))
-MIRAS__BY_TILES(spread_rows, ldy,
-                (float *y, size_t ldy, const float *s, size_t lds, size_t rows, size_t n),
-                (y + r * ldy + at, ldy, s + r * lds, lds, m, w))
 MIRAS__BY_TILES(add_rows, ldy,
                 (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
                 (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
@@ -778,223 +740,63 @@ MIRAS__BY_TILES(axpy_rows, ldy,
                 (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
                  size_t ldx, size_t rows, size_t n),
                 (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
-MIRAS__BY_TILES(mask_rows, ldy,
-                (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,
-                 ptrdiff_t hi, size_t step),
-                (y + r * ldy + at, ldy, value, m, w, lo + (ptrdiff_t)(r * step) - (ptrdiff_t)at,
-                 hi + (ptrdiff_t)(r * step) - (ptrdiff_t)at, step))
-MIRAS__BY_TILES(transpose, 1,
-                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
-                (y + r + at * ldy, ldy, x + r * ldx + at, ldx, m, w))
-MIRAS__BY_TILES(squash_fwd, 1, (int f, float *y, size_t ldy, size_t rows, size_t n),
-                (f, y + r * ldy + at, ldy, m, w))
-MIRAS__BY_TILES(squash_bwd, 1,
-                (int f, float *dy, size_t lddy, const float *y, size_t ldy, size_t rows,
-                 size_t n),
-                (f, dy + r * lddy + at, lddy, y + r * ldy + at, ldy, m, w))
-MIRAS__BY_TILES(gate_rows_fwd, 1,
-                (int f, float *s, size_t lds, const float *a, size_t lda, const float *b,
-                 size_t ldb, size_t rows, size_t n),
-                (f, s + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
-MIRAS__BY_TILES(gate_rows_bwd, 1,
-                (int f, float *ds, size_t lds, float *a, size_t lda, float *b, size_t ldb,
-                 size_t rows, size_t n),
-                (f, ds + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
-MIRAS__BY_TILES(gates_fwd, 1,
-                (const miras__gating *how, float *y, float *g, size_t ld, const float *offset,
-                 const float *c, size_t rows, size_t n),
-                (how, y + r * ld + at, g + r * ld + at, ld, miras__at(offset, at), c + at, m, w))
-MIRAS__BY_TILES(gates_bwd, 0,
-                (const miras__gating *how, float *dy, const float *g, size_t ld, float *doffset,
-                 float *dc, const float *c, size_t rows, size_t n),
-                (how, dy + r * ld + at, g + r * ld + at, ld, doffset + at, miras__to(dc, at),
-                 c + at, m, w))
 MIRAS__BY_ROWS(act_rows, 1,
                (int kind, float *y, size_t ldy, float *slope, const float *z, size_t rows,
                 size_t n),
                (kind, y + r * ldy, ldy, miras__to(slope, r * n), z + r * n, m, n))
-MIRAS__BY_ROWS(feature_rows, ldf,
-               (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
-               (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))
 MIRAS__BY_ROWS(dot_rows, lds,
                (int add, float *s, size_t lds, const float *a, size_t lda, const float *b,
                 size_t ldb, size_t rows, size_t n),
                (add, s + r * lds, lds, a + r * lda, lda, b + r * ldb, ldb, m, n))
-MIRAS__BY_ROWS(sum_rows, lds,
-               (int add, float *s, size_t lds, const float *a, size_t lda, size_t rows, size_t n),
-               (add, s + r * lds, lds, a + r * lda, lda, m, n))
-MIRAS__BY_ROWS(feature_rows_bwd, lddx,
-               (int map, float *dx, size_t lddx, const float *df, const float *f, size_t ldf,
-                const float *x, size_t ldx, size_t rows, size_t n),
-               (map, dx + r * lddx, lddx, df + r * ldf, f + r * ldf, ldf, x + r * ldx, ldx, m, n))
-MIRAS__BY_ROWS(implicit_rows, rates,
-               (float epsilon, float *eta, size_t rates, const float *x, size_t ldx, size_t rows,
-                size_t n),
-               (epsilon, eta + r * rates, rates, x + r * ldx, ldx, m, n))
-MIRAS__BY_ROWS(norm_rows, 1,
-               (float *y, size_t ldy, float *xh, float *rstd, const float *z, const float *gain,
-                const float *bias, float epsilon, size_t rows, size_t n),
-               (y + r * ldy, ldy, xh + r * n, rstd + r, z + r * n, gain, bias, epsilon, m, n))
 MIRAS__BY_ROWS(online_softmax_rows, 1,
                (float *s, float *top, float *sum, float *o, size_t dv, size_t count, size_t rows),
                (s + r * count, top + r, sum + r, o + r * dv, dv, count, m))
-MIRAS__BY_ROWS(qk_norm_fwd, 1, (float *x, float *inverse, float length, size_t rows, size_t n),
-               (x + r * n, inverse ? inverse + r : inverse, length, m, n))
-MIRAS__BY_ROWS(fade, 1,
-               (int side, float *to, const float *a, const float *init, size_t rows, size_t out),
-               (side, to + r * out, a + (side == MIRAS__INPUTS ? r : 0), miras__at(init, r * out),
-                m, out))
-MIRAS__BY_ROWS(qk_norm_bwd, 1,
-               (float *dx, const float *x, const float *inverse, float length, size_t rows,
-                size_t n),
-               (dx + r * n, x + r * n, inverse + r, length, m, n))
-MIRAS__BY_ROWS(norm_project, 1,
-               (float *out, const float *y, const float *xh, const float *scale, size_t rows,
-                size_t n),
-               (out + r * n, y + r * n, xh + r * n, scale + r, m, n))
-MIRAS__BY_ROWS(complement, 1,
-               (int form, float cap, float *key, const float *gate, const float *g, size_t ld,
-                size_t rows, size_t n),
-               (form, cap, key + r * n, gate + r * ld, g + r * ld, ld, m, n))
-MIRAS__BY_ROWS(attend_bwd, 1,
-               (float *s, float *bs, const float *top, const float *sum, const float *along,
-                size_t rows, size_t n),
-               (s + r * n, bs + r * n, top, sum, along, m, n))
-MIRAS__BY_ROWS(triangle, 1,
-               (float *p, float inv, const float *g, size_t ldg, const float *x, size_t ldx,
-                size_t seen, size_t inner_steps, size_t rows),
-               (p + r * ldx, inv, miras__at(g, r * ldg), ldg, x + r * ldx, ldx,
-                seen + r * inner_steps, inner_steps, m))
-MIRAS__BY_ROWS(normaliser, 1,
-               (const miras__cuda_kernels *K, float *den, const float *p, size_t ld,
-                const float *eta, size_t rows, size_t first, size_t step),
-               (miras__to_unit(K), den + r, p + r * ld, ld, eta, m, first + r * step, step))
-MIRAS__BY_ROWS(rates_fwd, 1,
-               (int form, float *rate, float *slope, const float *rho, size_t row, size_t rows,
-                size_t inner_steps),
-               (form, rate + r, slope + r, rho, row + r, m, inner_steps))
-MIRAS__BY_ROWS(bound_share, 1,
-               (float *share, float *eta, const float *along, const float *curve,
-                const float *drift, float c, size_t rows, size_t wide),
-               (share + r, eta + r * wide, along + r, curve + r, drift + r, c, m, wide))
-MIRAS__BY_ROWS(bound_share_bwd, 1,
-               (float *eta, float *b_eta, float *along, float *curve, float *drift,
-                const float *share, float c, size_t rows, size_t wide),
-               (eta + r * wide, b_eta + r * wide, along + r, curve + r, drift + r, share + r, c, m,
-                wide))
-MIRAS__BY_ROWS(rotary, 1,
-               (float *y, size_t ldy, const float *x, size_t ldx, const float *angles, int way,
-                size_t rows, size_t heads, size_t dim, size_t turn),
-               (y + r * ldy, ldy, x + r * ldx, ldx, angles + r * turn, way, m, heads, dim, turn))
 
-struct miras__block_heads_norm_fwd {
-  __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norming *all) const {
-    const size_t r = miras__from(all->rows);
-    miras__norming x = *all;
-    x.x += r * x.ldx, x.gate = miras__at(x.gate, r * x.ld_gate);
-    x.rows = miras__till(x.rows) - r;
-    if (x.rows) miras__of_units.heads_norm_fwd(y + r * ldy, ldy, &x);
-    __syncthreads();
-  }
-};
-MIRAS__IS(heads_norm_fwd);
-
-/* Channels do not see each other. */
-static miras__conditioning miras__conditioned(const miras__conditioning *all, size_t at) {
-  miras__conditioning x = *all;
-  x.x += at, x.before += at, x.n = miras__at_till(all->n) - at;
-  return x;
+MIRAS__OF_BLOCK(heads_norm_fwd, (float *y, size_t ldy, const miras__norming *all)) {
+  const size_t r = miras__from(all->rows);
+  miras__norming x = *all;
+  x.x += r * x.ldx, x.gate = miras__at(x.gate, r * x.ld_gate);
+  x.rows = miras__till(x.rows) - r;
+  if (x.rows) miras__of_units.heads_norm_fwd(y + r * ldy, ldy, &x);
+  __syncthreads();
 }
-struct miras__block_precondition_fwd {
-  __device__ __noinline__ void operator()(float *y, float *state,
-                                          const miras__conditioning *all) const {
-    const size_t at = miras__at_from(all->n);
-    if (at < miras__at_till(all->n)) {
-      const miras__conditioning x = miras__conditioned(all, at);
-      miras__of_units.precondition_fwd(y + at, state + at, &x);
-    }
-    __syncthreads();
-  }
-};
-MIRAS__IS(precondition_fwd);
-struct miras__block_precondition_bwd {
-  __device__ __noinline__ void operator()(float *dx, float *more, float *dtake, float *dcentre,
-                                          const miras__conditioning *all) const {
-    const size_t at = miras__at_from(all->n);
-    if (at < miras__at_till(all->n)) {
-      const miras__conditioning x = miras__conditioned(all, at);
-      miras__of_units.precondition_bwd(dx + at, more + at, dtake + at, dcentre + at, &x);
-    }
-    __syncthreads();
-  }
-};
-MIRAS__IS(precondition_bwd);
 
 /* Vectors of channels of a row, in turn. */
-struct miras__block_conv_fwd {
-  __device__ __noinline__ void operator()(float *z, const miras__conv *x) const {
-    const size_t each = (x->dim + 15) / 16, all = x->rows * x->heads * each;
-    for (size_t e = miras__unit(); e < all; e += miras__units()) {
-      const size_t t = e / each / x->heads, h = e / each % x->heads, at = e % each * 16;
-      const float acc = miras__conv_sum(x, t, h * x->dim + at, x->dim - at);
-      float slope;
-      miras__store_n(z + h * x->per + t * x->dim + at,
-                     miras__v_function(x->function, acc, &slope), x->dim - at);
-    }
-    __syncthreads();
+MIRAS__OF_BLOCK(conv_fwd, (float *z, const miras__conv *x)) {
+  const size_t each = (x->dim + 15) / 16, all = x->rows * x->heads * each;
+  for (size_t e = miras__unit(); e < all; e += miras__units()) {
+    const size_t t = e / each / x->heads, h = e / each % x->heads, at = e % each * 16;
+    const float acc = miras__conv_sum(x, t, h * x->dim + at, x->dim - at);
+    float slope;
+    miras__store_n(z + h * x->per + t * x->dim + at,
+                   miras__v_function(x->function, acc, &slope), x->dim - at);
   }
-};
-MIRAS__IS(conv_fwd);
+  __syncthreads();
+}
 
-/* Which elements stay is drawn from key and number: with the key of the first one's number. */
-struct miras__block_dropout {
-  __device__ __noinline__ void operator()(float *y, const float *base, const float *x,
-                                          uint64_t key, uint32_t limit, float scale,
-                                          size_t n) const {
-    const size_t at = miras__at_from(n), end = miras__at_till(n);
-    const uint32_t low = (uint32_t)key + (uint32_t)at * 0x9e3779b1u;
-    if (at < end)
-      miras__of_units.dropout(y + at, miras__at(base, at), x + at, key >> 32 << 32 | low, limit,
-                              scale, end - at);
-    __syncthreads();
-  }
-};
-MIRAS__IS(dropout);
-
-struct miras__block_adamw {
-  __device__ __noinline__ void operator()(float *w, float *m, float *v, float *g, size_t n,
-                                          const float *c) const {
-    const size_t at = miras__at_from(n), end = miras__at_till(n);
-    if (at < end) miras__of_units.adamw(w + at, m + at, v + at, g + at, end - at, c);
-    __syncthreads();
-  }
-};
-MIRAS__IS(adamw);
+MIRAS__OF_BLOCK(adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c)) {
+  const size_t at = miras__at_from(n), end = miras__at_till(n);
+  if (at < end) miras__of_units.adamw(w + at, m + at, v + at, g + at, end - at, c);
+  __syncthreads();
+}
 
 /* Columns of values do not see each other: a vector of them to each unit, in turn. */
-struct miras__block_exact_solve {
-  __device__ __noinline__ void operator()(int back, const miras__solve *s, size_t r0,
-                                          size_t m) const {
-    size_t x = threadIdx.x & ~(size_t)15;
-    for (; x < s->dv; x += blockDim.x)
-      if (back) miras__exact_strip(1, 1, s->dv - x, s, x, r0, m);
-      else miras__exact_strip(0, 1, s->dv - x, s, x, r0, m);
-    __syncthreads();
-  }
-};
-MIRAS__IS(exact_solve);
+MIRAS__OF_BLOCK(exact_solve, (int back, const miras__solve *s, size_t r0, size_t m)) {
+  size_t x = threadIdx.x & ~(size_t)15;
+  for (; x < s->dv; x += blockDim.x)
+    if (back) miras__exact_strip(1, 1, s->dv - x, s, x, r0, m);
+    else miras__exact_strip(0, 1, s->dv - x, s, x, r0, m);
+  __syncthreads();
+}
 
 /* Units have their channels one after the other, as there is one history. */
-struct miras__block_channel_bwd {
-  __device__ __noinline__ void operator()(const miras__channels *c, const miras__channel_grads *g,
-                                          size_t m, float *history) const {
-    for (unsigned unit = 0; unit < miras__units(); unit++) {
-      if (miras__unit() == unit) miras__of_units.channel_bwd(c, g, m, history);
-      __syncthreads();
-    }
+MIRAS__OF_BLOCK(channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,
+                           float *history)) {
+  for (unsigned unit = 0; unit < miras__units(); unit++) {
+    if (miras__unit() == unit) miras__of_units.channel_bwd(c, g, m, history);
+    __syncthreads();
   }
-};
-MIRAS__IS(channel_bwd);
+}
 
 /* Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
  * a thread has elements of its own: neighbours have neighbours of a row. */
@@ -1375,8 +1177,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                   stream) &&
                  miras__cuda_move(held.keep, m->keep, heads * sizeof(float), way, stream) &&
                  miras__cuda_move(held.state, m->state, m->state_bytes, way, stream)
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
@@ -1396,8 +1197,7 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
   m->sound = 0;
   return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float), way, stream) &&
                  miras__cuda_move(m->state, from->state, m->state_bytes, way, stream)
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count) {
@@ -1447,8 +1247,7 @@ miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_m
   return (!x->length || miras__cuda_launch(miras_cuda::miras__run_forward,
                                            batch * (size_t)m->plan.d.heads, 0, stream, job)) &&
                  miras__cuda_launch(miras_cuda::miras__run_moved, batch, 0, stream, job)
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
@@ -1461,8 +1260,7 @@ miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *que
   job.call.y = out;
   return miras__cuda_launch(miras_cuda::miras__run_read,
                             (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, 0, stream, job)
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -1489,8 +1287,7 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
   return miras__cuda_launch(miras_cuda::miras__run_backward, tasks, 0, stream, job) &&
                  (!dparams || miras__cuda_launch(miras_cuda::miras__run_collect,
                                                  (size_t)m->plan.d.heads + 1, 0, stream, job))
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 #endif
 
@@ -1561,8 +1358,7 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, vo
   moved.by = there.by;
   return miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_launch(miras_cuda::miras__run_settle, 1, 0, stream, moved)
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count) {
@@ -1581,8 +1377,7 @@ miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
   if (!miras__alike(m, miras__there_of(g).m)) return MIRAS_ERR_MISMATCH;
   return miras__cuda_move(m->params, params, count * sizeof(float), cudaMemcpyDeviceToHost, stream)
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -1706,8 +1501,7 @@ miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_mod
                  (!streams ||
                   cudaMemsetAsync(held->tr.streams, 0, streams, stream) == cudaSuccess) &&
                  cudaMemsetAsync(held->tr.now, 0, sizeof(miras__now), stream) == cudaSuccess
-             ? MIRAS_OK
-             : MIRAS_ERR_DEVICE;
+             ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 
 /* Queue a copy of rows of `each` words, on the device: 1 where there are none, or it is queued. */
@@ -2326,21 +2120,6 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
           else p[0] = miras__near(u);
         }
       }
-}
-
-/* to [m, n] floats += the parts of them, in order. */
-typedef struct miras__fast_parts {
-  float *to;
-  const float *sums;
-  size_t n;
-  unsigned parts;
-} miras__fast_parts;
-MIRAS__FAST_GRID(256, 4) miras__run_fast_parts(const __grid_constant__ miras__fast_parts x) {
-  const size_t i = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  float all = 0;
-  if (i >= x.n) return;
-  for (unsigned p = 0; p < x.parts; p++) all += x.sums[p * x.n + i];
-  x.to[i] += all;
 }
 
 /* ---- R: rows ---- */
@@ -6030,24 +5809,33 @@ static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_p
                              : miras_fast::miras__run_fast_product<0, 0>,
                      blocks, 256, miras_fast::MIRAS__PRODUCT_BYTES, *x);
 }
+/* to [n] += sums over strips of rows, or over `parts` of `from`. */
+static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first,
+                             size_t step, size_t folds, size_t apart, const float *from = NULL,
+                             size_t parts = 0) {
+  miras_fast::miras__fast_fold x;
+  x.to = to, x.from = from ? from : f->sums, x.n = (unsigned)n;
+  x.strips = (unsigned)(from ? parts : ((size_t)f->batch * (size_t)f->length + 63) / 64);
+  x.stride = (unsigned)stride, x.first = (unsigned)first, x.step = (unsigned)step;
+  x.folds = (unsigned)folds, x.apart = (unsigned)apart;
+  miras__fast_rows(f, miras_fast::miras__run_fast_fold, n, x);
+}
 /* A gradient of weights: to [m, n] += x' d over all rows. */
 static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x, size_t ldx,
                                 const miras__bf16 *d, size_t ldd, size_t m, size_t n, size_t rows) {
   miras_fast::miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
   of.parts = miras__fast_split(m, n, rows);
   if (of.parts > 1 && !f->library) {
-    miras_fast::miras__fast_parts sum;
     of.sums = f->sums;
     miras__fast_multiply(f, &of, 1, 0);
-    sum.to = to, sum.sums = f->sums, sum.n = m * n, sum.parts = of.parts;
-    miras__fast_rows(f, miras_fast::miras__run_fast_parts, sum.n, sum);
+    miras__fast_fold(f, to, m * n, m * n, 0, 1, 1, 0, f->sums, of.parts);
     return;
   }
   of.wide = to, of.ldc = (unsigned)n, of.adds = 1, of.parts = 1;
   miras__fast_multiply(f, &of, 1, 0);
 }
 
-/* Sums of columns over rows, and where they go. */
+/* Sums of columns over rows. */
 static void miras__fast_sum(miras__fast *f, miras_fast::miras__fast_sums *s) {
   s->rows = (unsigned)((size_t)f->batch * (size_t)f->length);
   s->length = (unsigned)f->length;
@@ -6056,24 +5844,21 @@ static void miras__fast_sum(miras__fast *f, miras_fast::miras__fast_sums *s) {
   miras__fast_launch(f, miras_fast::miras__run_fast_sums, (size_t)(s->rows + 63) / 64 * s->across,
                      256, 256 * 8 * 4, *s);
 }
-static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first,
-                             size_t step, size_t folds, size_t apart) {
-  miras_fast::miras__fast_fold x;
-  x.to = to, x.from = f->sums, x.n = (unsigned)n;
-  x.strips = (unsigned)(((size_t)f->batch * (size_t)f->length + 63) / 64);
-  x.stride = (unsigned)stride, x.first = (unsigned)first, x.step = (unsigned)step;
-  x.folds = (unsigned)folds, x.apart = (unsigned)apart;
-  miras__fast_rows(f, miras_fast::miras__run_fast_fold, n, x);
+/* Of d (.) x, x NULL: of d. */
+static void miras__fast_sum_times(miras__fast *f, const miras__bf16 *d, size_t ldd,
+                                  const miras__bf16 *x, size_t ldx, size_t n) {
+  miras_fast::miras__fast_sums s;
+  memset((void *)&s, 0, sizeof s);
+  if (x) s.what = miras_fast::MIRAS__SUM_TIMES;
+  s.d = d, s.ldd = (unsigned)ldd, s.x = x, s.ldx = (unsigned)ldx;
+  s.sets = 1, s.cols = (unsigned)miras__up8(n);
+  miras__fast_sum(f, &s);
 }
-
 /* A gradient of biases: to [n] += the sums of columns of d. */
 static void miras__fast_biases(miras__fast *f, float *to, const miras__bf16 *d, size_t ldd,
                                size_t n) {
-  miras_fast::miras__fast_sums s;
-  memset((void *)&s, 0, sizeof s);
-  s.d = d, s.ldd = (unsigned)ldd, s.sets = 1, s.cols = (unsigned)miras__up8(n);
-  miras__fast_sum(f, &s);
-  miras__fast_fold(f, to, n, s.cols, 0, 1, 1, 0);
+  miras__fast_sum_times(f, d, ldd, NULL, 0, n);
+  miras__fast_fold(f, to, n, miras__up8(n), 0, 1, 1, 0);
 }
 
 /* A layer at work. */
@@ -6682,9 +6467,7 @@ template <int DELTA, int CH> static miras__fast_set miras__fast_chunk_kernels(si
 /* Sums of `parts` of n numbers to those of a parameter. */
 static void miras__fast_add_parts(const miras__fast_layer *a, int param, const float *sums,
                                   size_t n, size_t parts) {
-  miras_fast::miras__fast_parts sum;
-  sum.to = miras__fast_dparam(a, param), sum.sums = sums, sum.n = n, sum.parts = (unsigned)parts;
-  miras__fast_rows(a->f, miras_fast::miras__run_fast_parts, sum.n, sum);
+  miras__fast_fold(a->f, miras__fast_dparam(a, param), n, n, 0, 1, 1, 0, sums, parts);
 }
 
 /* P: forward one launch, back two, and sums over sequences. */
@@ -6825,7 +6608,6 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
   const miras__mixer *m = &a->p->mixer;
   miras_fast::miras__fast_map x =
     miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_SKIP, m->value);
-  miras_fast::miras__fast_sums s;
   x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)m->dv;
   if (!back) {
     x.x = x.y = miras__fast_x(a, o->out, 0), x.ldx = x.ldy = miras__fast_ldx(a, o->out);
@@ -6836,11 +6618,8 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
   x.x = x.y = miras__fast_d(a, o->in[0], 0), x.ldx = x.ldy = miras__fast_ldd(a, o->in[0]);
   x.u = miras__fast_d(a, o->out, 0), x.ldu = miras__fast_ldd(a, o->out);
   miras__fast_map(a, &x);
-  memset((void *)&s, 0, sizeof s);
-  s.what = miras_fast::MIRAS__SUM_TIMES, s.sets = 1, s.cols = (unsigned)m->value;
-  s.d = x.u, s.ldd = x.ldu, s.x = miras__fast_x(a, o->in[0], 0);
-  s.ldx = miras__fast_ldx(a, o->in[0]);
-  miras__fast_sum(a->f, &s);
+  miras__fast_sum_times(a->f, x.u, x.ldu, miras__fast_x(a, o->in[0], 0),
+                        miras__fast_ldx(a, o->in[0]), m->value);
   if (o->function)
     miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->value, m->value, 0, 1, 1, 0);
   else
