@@ -237,14 +237,17 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
  * where a device has it; perceptrons of 64 up to 194 KB.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions, gates of
- * decays, learning rates and momentum, skips, pointwise operations, attention over a window
+ * decays, learning rates and momentum, skips, pointwise operations, token shifts with learned
+ * mixes, RWKV-7's bonus and the mixing in of its first layer's values, attention over a window
  * (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), exact matrix memories with
  * a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and value_dim a
  * multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA, HGRN2, KDA and
- * their likes), which may begin anew (reset_every); and memories that are perceptrons of two layers
- * (Titans' memory, TTT-MLP) with L2, a decay, step and momentum per head or token_rates, inner_norm
- * and inner_residual, key_dim a multiple of 16, chunk up to 64, as far as a block's shared memory
- * goes. It reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
+ * their likes), which may begin anew (reset_every) or, with a decay per channel and not in
+ * sessions, erase with other keys than they write (RWKV-7, at twice the rows); and memories that
+ * are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and momentum per
+ * head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk up to 64, as
+ * far as a block's shared memory goes. It reads tokens and says the next one. miras_cuda_fast_op
+ * tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -2310,7 +2313,10 @@ enum {
   MIRAS__MAP_F,                      /* y = f(x)                                                  */
   MIRAS__MAP_F_BACK,                 /* y = d f'(x)                                               */
   MIRAS__MAP_SQUASH_BACK,            /* y = d times the slope where f made x: of tanh, sigmoid    */
-  MIRAS__MAP_SKIP                    /* y = x + w u, w of columns or (per > 0) of `per` of them   */
+  MIRAS__MAP_SKIP,                   /* y = x + w u, w of columns or (per > 0) of `per` of them   */
+  MIRAS__MAP_SHIFT,                  /* y = the row before in its text of `per` tokens, less x    */
+  MIRAS__MAP_SHIFT_BACK,             /* y = x - u + u of the row behind                           */
+  MIRAS__MAP_MIX_BACK                /* y = x, z = x w                                            */
 };
 typedef struct miras__fast_map {
   const bf16 *x, *u, *d;
@@ -2318,7 +2324,8 @@ typedef struct miras__fast_map {
   const float *w;
   float scale;
   unsigned ldx, ldu, ldd, ldy, ldz, per, eights;
-  size_t items;
+  size_t items, apart;
+  const unsigned char *tails;        /* of sessions: rows before, `apart` bytes apart             */
   int what, function, adds, adds_z;
 } miras__fast_map;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast_map a) {
@@ -2352,6 +2359,18 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast
       MIRAS__EACH x[e] = d[e] * (a.function == MIRAS__TANH ? 1 - x[e] * x[e] : x[e] * (1 - x[e]));
       break;
     case MIRAS__MAP_SKIP: MIRAS__EACH x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
+    case MIRAS__MAP_SHIFT:
+      MIRAS__EACH u[e] = 0;
+      if (a.tails) miras__get8(u, (const bf16 *)(const void *)(a.tails + row * a.apart) + c);
+      else if (row % a.per) miras__get8(u, a.x + (row - 1) * a.ldx + c);
+      MIRAS__EACH x[e] = u[e] - x[e];
+      break;
+    case MIRAS__MAP_SHIFT_BACK:
+      MIRAS__EACH x[e] -= u[e], z[e] = 0;
+      if ((row + 1) % a.per) miras__get8(z, a.u + (row + 1) * a.ldu + c);
+      MIRAS__EACH x[e] += z[e];
+      break;
+    case MIRAS__MAP_MIX_BACK: MIRAS__EACH z[e] = x[e] * a.w[c + e]; break;
     default: break;
   }
 #undef MIRAS__EACH
@@ -2480,7 +2499,7 @@ typedef struct miras__fast_group {
   float cap, low, high;
 } miras__fast_group;
 typedef struct miras__fast_gates {
-  miras__fast_group of[3];           /* decays, steps, momentum                                   */
+  miras__fast_group of[MIRAS__MIX + 1];
   const float *g, *offset, *rate, *scale, *d;
   float *y, *to;
   bf16 *dg;
@@ -2555,7 +2574,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_gates(const __grid_constant__ miras__fa
   const size_t row = item / a.outs;
   const unsigned col = (unsigned)(item % a.outs);
   if (row >= a.rows) return;
-  for (unsigned i = 0; i < 3; i++) {
+  for (unsigned i = 0; i <= MIRAS__MIX; i++) {
     const unsigned j = col - a.of[i].first;
     if (col >= a.of[i].first && j < a.of[i].count)
       a.y[row * a.ldy + col] = miras__fast_gate_at(&a, i, row, j);
@@ -2566,7 +2585,7 @@ __device__ static inline float miras__fast_dg(const miras__fast_gates *a, size_t
                                               float *sum_c) {
   float dg = 0, by_g, by_c, d, g;
   int held;
-  for (unsigned i = 0; i < 3; i++) {
+  for (unsigned i = 0; i <= MIRAS__MIX; i++) {
     const miras__fast_group *const f = &a->of[i];
     const unsigned j = col - f->from;
     if (col < f->from || j >= f->count) continue;
@@ -2592,7 +2611,7 @@ MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras
     sum[0] += u, sum[1] += v;
     if (a.dg && col < a.moving) miras__put2(a.dg + row * a.ld_dg + col, u, v);
   }
-  for (unsigned i = 0; i < 3; i++)
+  for (unsigned i = 0; i <= MIRAS__MIX; i++)
     for (unsigned e = 0; e < 2; e++) {
       const miras__fast_group *const f = &a.of[i];
       const unsigned j = col + e - f->from;
@@ -2603,21 +2622,76 @@ MIRAS__FAST_GRID(64, 8) miras__run_fast_gates_back(const __grid_constant__ miras
     }
 }
 
-/* Keys are what decays take: k = 1 - a, and back da -= dk. */
-typedef struct miras__fast_taken {
-  const float *keep;
-  const bf16 *dk;                    /* NULL: forward                                             */
-  bf16 *k;
-  float *dkeep;
-  unsigned ld_keep, ldk, cols;
-  size_t items;
-} miras__fast_taken;
-MIRAS__FAST_GRID(256, 4) miras__run_fast_taken(const __grid_constant__ miras__fast_taken a) {
-  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  const size_t row = item / a.cols, c = item % a.cols;
-  if (item >= a.items) return;
-  if (a.dk) a.dkeep[row * a.ld_keep + c] -= miras__wide(a.dk[row * a.ldk + c]);
-  else a.k[row * a.ldk + c] = miras__near(1 - a.keep[row * a.ld_keep + c]);
+/* A group of lanes has a row of a head of n columns, rows ld apart, those of gates c ldc, of values
+ * x ldx. TAKEN: y = 1 - c, and back dc -= d. Of RWKV-7 (room @29's erase_fwd, room @77):
+ *   KEYS    f = x a / |x a|: y = x (1 + (c - 1) b), z = -f, o = f c;  back, d, r, u of y, z, o:
+ *           y = dx, dc, and z, o = what rows give a and b
+ *   BONUS   y += v sum x u a;  back, of d: z += d sum x u a, y += t u a, o += t x a, with t = sum
+ *           d v, and r = t x u, what rows give a
+ *   VALUES  gives: first = x;  z: z = first - x, x += z c;  back, of x and of first, with them */
+enum { MIRAS__OF_TAKEN, MIRAS__OF_KEYS, MIRAS__OF_BONUS, MIRAS__OF_VALUES };
+typedef struct miras__fast_head {
+  bf16 *x, *u, *v, *d, *r, *y, *z, *o;
+  const float *a, *b, *c;
+  float *dc, *first;
+  unsigned ld, ldx, ldc, items, heads, n, lanes;
+  int what, back, gives;
+} miras__fast_head;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_head(const __grid_constant__ miras__fast_head a) {
+  const unsigned lane = threadIdx.x % a.lanes;
+  const unsigned item = blockIdx.x * (MIRAS__FAST_THREADS / a.lanes) + threadIdx.x / a.lanes;
+  const int in = item < a.items && 8 * lane < a.n, keys = a.what == MIRAS__OF_KEYS;
+  const size_t row = in ? item / a.heads : 0;
+  const unsigned c = (in ? item % a.heads : 0) * a.n + 8 * lane;
+  const size_t at = row * a.ld + c, gate = row * a.ldc + c;
+  float all = 0, along = 0;
+  unsigned e;
+  for (e = 0; in && a.what == MIRAS__OF_VALUES && e < 8; e++) {
+    bf16 *const to = a.x + row * a.ldx + c + e, *const z = a.z ? a.z + at + e : NULL;
+    float *const first = a.first + at + e;
+    const float x = miras__wide(*to), by = a.z ? a.c[gate + e] : 0;
+    if (!a.back) {
+      if (a.gives) *first = x;
+      if (z) *z = miras__near(*first - x), *to = miras__near(x + (*first - x) * by);
+    } else {
+      if (z) a.dc[gate + e] = x * miras__wide(*z);
+      *to = miras__near(a.gives ? x + *first : x - x * by);
+      *first = a.gives ? 0 : *first + x * by;
+    }
+  }
+  for (e = 0; in && a.what == MIRAS__OF_TAKEN && e < 8; e++)
+    if (a.back) a.dc[gate + e] -= miras__wide(a.d[at + e]);
+    else a.y[at + e] = miras__near(1 - a.c[gate + e]);
+  if (a.what == MIRAS__OF_VALUES || a.what == MIRAS__OF_TAKEN) return;
+  for (e = 0; in && e < 8; e++) {
+    const float x = miras__wide(a.x[at + e]) * a.a[c + e];
+    all += x * (keys ? x : miras__wide(a.u[at + e]));
+    if (a.back && keys)
+      along += x * (miras__wide(a.u[at + e]) * a.c[gate + e] - miras__wide(a.r[at + e]));
+    else if (a.back) along += miras__wide(a.d[at + e]) * miras__wide(a.v[at + e]);
+  }
+  all = miras__lanes_sum(all, a.lanes), along = miras__lanes_sum(along, a.lanes);
+  if (keys) all = 1 / sqrtf(all + MIRAS__UNIT_EPS), along *= all;
+  for (e = 0; in && e < 8; e++) {
+    const size_t l = at + e;
+    const float x = miras__wide(a.x[l]), by = a.a[c + e];
+    const float u = a.u ? miras__wide(a.u[l]) : 0, d = a.d ? miras__wide(a.d[l]) : 0;
+    if (keys) {
+      const float f = x * by * all, g = a.c[gate + e], b = a.b[c + e], key = 1 + (g - 1) * b;
+      const float df = a.back ? all * (u * g - miras__wide(a.r[l]) - along * f) : 0;
+      if (a.back) a.dc[gate + e] = d * x * b + u * f;
+      a.y[l] = miras__near(a.back ? d * key + df * by : x * key);
+      a.z[l] = miras__near(a.back ? df * x : -f);
+      a.o[l] = miras__near(a.back ? d * x * (g - 1) : f * g);
+    } else if (!a.back) {
+      a.y[l] = miras__near(miras__wide(a.y[l]) + all * miras__wide(a.v[l]));
+    } else {
+      a.z[l] = miras__near(miras__wide(a.z[l]) + all * d);
+      a.y[l] = miras__near(miras__wide(a.y[l]) + along * u * by);
+      a.o[l] = miras__near(miras__wide(a.o[l]) + along * x * by);
+      a.r[l] = miras__near(along * x * u);
+    }
+  }
 }
 
 /* Angles of positions: cosines, then sines [tokens, turn]; and y = or += x, rows of heads turned by
@@ -2994,6 +3068,12 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  * same. Of squares, 16 rows i and 16 earlier ones j with last row e are products of matrix units,
  *   P_ij = (exp(G_i - G_e) (.) q_i) . (exp(G_e - G_j) (.) k_j)
  * and rows of the same 16 meet one by one, under products of their decays.
+ * Where a memory erases apart from what it writes (RWKV-7: S <- diag(w) S + r (e . S) + k v, e
+ * reads in front of the decay), a token has two rows: one without query and value that reads errors
+ * at -e and is written at r, and behind it one with decay 1 that reads none, is written at k, and
+ * is asked by q. So C1 and C4 have rows z that errors are read at beside those of K,
+ *   N_ij = exp(z_i - G_j) z_i . k_j     W = V - diag(exp z) Z S     dk of N to k_j, of z to z_i
+ * and C2 and C3, which have what is left of both anyway, are the same.
  * C1 makes G, b, M, P and N of all chunks side by side; C2 goes through a sequence's chunks with
  * columns of S in accumulators; C3 back through them with those of dS; C4 makes the gradients of
  * queries, keys and gates of all chunks side by side. With dU, and Z = M' dU:
@@ -3002,7 +3082,9 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  *   dP = dY U'      d(diag(b) N) = -Z U' */
 typedef struct miras__fast_chunks {
   const bf16 *q, *k, *v, *d;         /* [N, ld]; d: the gradient of y                             */
-  bf16 *y, *dq, *dk, *dv;
+  const bf16 *apart;                 /* NULL, or where errors are read, ldk apart, of two rows a
+                                        token: the decay is the first's, the step the second's    */
+  bf16 *y, *dq, *dk, *dv, *dapart;
   const float *keep, *step;          /* [N, ld_keep] or [heads] (keep_gate 0) of decays, of their
                                         logarithms (logs), or NULL; [N, ld_step]                  */
   const float *init, *dlast;         /* [heads, key, value], or as dinit (texts); or NULL         */
@@ -3140,12 +3222,15 @@ __device__ static inline void miras__fast_inverted(const miras__fast_chunks *a, 
 /* The logarithm of a decay of a row, number h of it. */
 __device__ static inline float miras__fast_log(const miras__fast_chunks *a, size_t row,
                                                unsigned h) {
+  if (a->apart && (row & 1)) return 0;
+  if (a->apart) row /= 2;
   const float y = !a->keep ? (a->logs ? 0.0f : 1.0f)
                            : a->keep[a->keep_gate ? row * a->ld_keep + h : h];
   return a->logs ? fmaxf(y, -69.0f) : logf(y > 1e-30f ? y : 1e-30f);
 }
 __device__ static inline float miras__fast_step(const miras__fast_chunks *a, size_t row,
                                                 unsigned h) {
+  if (a->apart && !(row & 1)) return 1;
   return a->step ? a->step[row * a->ld_step + h] : a->one_step;
 }
 
@@ -3204,10 +3289,11 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1(const __grid_constant__ miras__fast_
 /* C1 of channels. B is K (.) exp(G_e - G), e the last of a row's 16. */
 template <int DK> struct miras__fast_c1_channels {
   enum { LD = DK + 8, Q = 64 * LD, B = 2 * 64 * LD, G = 3 * 2 * 64 * LD, ONE = G + 4 * 64 * LD,
-         BELOW = ONE + 4 * 64 * LD, RATE = BELOW + 4 * 64 * 65, BYTES = RATE + 4 * 64 };
+         BELOW = ONE + 4 * 64 * LD, RATE = BELOW + 4 * 64 * 65, BYTES = RATE + 4 * 64,
+         APART = BYTES / 2 };
 };
 /* Eight channels of row r, from x on: what is left of it goes to B and to memory. */
-template <int DK>
+template <int DK, int APART>
 __device__ static inline void miras__fast_rows_left(const miras__fast_chunks *a,
                                                     const miras__fast_place *at, unsigned r,
                                                     unsigned x) {
@@ -3225,6 +3311,7 @@ __device__ static inline void miras__fast_rows_left(const miras__fast_chunks *a,
   if (r >= at->rows) return;
   for (l = 0; l < 8; l++) v[l] = u[l] * miras__left(end[l] - g[l]);
   miras__put8(a->k_end + to, v);
+  if (APART) miras__get8(u, k + room::APART);
   for (l = 0; l < 8; l++) v[l] = a->after || r ? u[l] * miras__left(z[l]) : u[l];
   if (a->delta) miras__put8(a->k_left + to, v);
   miras__get8(u, k + room::Q);
@@ -3256,10 +3343,11 @@ __device__ static inline void miras__fast_meet(float (*c)[4], const bf16 *x, uns
     miras__fast_times(c[1], u, v[2], v[3]);
   }
 }
-template <int DK>
+template <int DK, int APART>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ miras__fast_chunks a) {
   typedef miras__fast_c1_channels<DK> room;
   bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + room::Q, *const b = k + room::B;
+  bf16 *const reads = APART ? k + room::APART : k;
   float *const g = (float *)(void *)(miras__fast_room + room::G);
   float *const one = (float *)(void *)(miras__fast_room + room::ONE);
   float *const below = (float *)(void *)(miras__fast_room + room::BELOW);
@@ -3268,6 +3356,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
   const unsigned warp = t / 32, lane = t % 32, first = 16 * warp, own = first + lane % 16;
   const miras__fast_place at = miras__fast_at(&a, i, c);
   float p[16], n[16];
+  if (APART) miras__rows_bring<DK>(reads, a.apart + at.row * a.ldk + at.h * DK, a.ldk, at.rows);
   miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
   miras__rows_bring<DK>(q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
   miras__bring_group();
@@ -3287,7 +3376,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
   miras__bring_wait<0>();
   __syncthreads();
   for (unsigned e = t; e < 8 * DK; e += 128)
-    miras__fast_rows_left<DK>(&a, &at, e / (DK / 8), e % (DK / 8) * 8);
+    miras__fast_rows_left<DK, APART>(&a, &at, e / (DK / 8), e % (DK / 8) * 8);
   __syncthreads();
   for (unsigned j = 0; j < 64; j += 16)              /* a warp's rows, and 16 others             */
     for (int square = a.delta ? 0 : 1; square < 2 && j != first; square++) {
@@ -3295,7 +3384,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
       float sum[2][4];
       miras__clear<2>(sum);
       if (j < first)
-        miras__fast_meet<DK>(sum, square ? q : k, first, g + z * room::LD, b, j,
+        miras__fast_meet<DK>(sum, square ? q : reads, first, g + z * room::LD, b, j,
                              g + (j + 15) * room::LD);
       MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
         const unsigned r = first + lane / 4 + e / 2 * 8, l = j + e % 2 * 8 + 2 * (lane % 4);
@@ -3311,9 +3400,10 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
       const unsigned l = (first + r) * room::LD + x;
       const unsigned u = *(const unsigned *)(const void *)(q + l);
       const unsigned v = *(const unsigned *)(const void *)(k + l);
+      const unsigned z = APART ? *(const unsigned *)(const void *)(reads + l) : v;
       const float e0 = d0, e1 = d1;
       d0 *= one[l], d1 *= one[l + 1];
-      n[r] += miras__of_low(v) * (a.after ? d0 : e0) + miras__of_high(v) * (a.after ? d1 : e1);
+      n[r] += miras__of_low(z) * (a.after ? d0 : e0) + miras__of_high(z) * (a.after ? d1 : e1);
       if (first + r == own) d0 = miras__of_low(v), d1 = miras__of_high(v);
       p[r] += miras__of_low(u) * d0 + miras__of_high(u) * d1;
     }
@@ -3619,7 +3709,8 @@ template <int DK, int CH> struct miras__fast_c4 {
     WIDE = CH || DK < 64 ? 32 : 64, LD = DK + 8, Q = 64 * LD, D = 2 * 64 * LD, U = D + 64 * 40,
     Z = U + 64 * 40, W = Z + 64 * 40, S = W + 64 * 40, DS = S + WIDE * 40, DP = DS + WIDE * 40,
     DN = DP + 64 * MIRAS__FAST_LD, HALVES = DN + 64 * MIRAS__FAST_LD, SQUARE = 2 * HALVES,
-    ROWS = SQUARE + 4 * (CH ? 3 * 64 * 33 : 64 * 65), BYTES = ROWS + 4 * (416 + 128 * CH)
+    ROWS = SQUARE + 4 * (CH ? 3 * 64 * 33 : 64 * 65), BYTES = ROWS + 4 * (416 + 128 * CH),
+    APART = BYTES / 2                /* DELTA 2: where errors are read, behind all                */
   };
 };
 /* The sum of a row's numbers that the four lanes of its fragments have. */
@@ -3823,7 +3914,7 @@ __device__ static inline void miras__rows_left(float *to, float (*c)[4], const f
 
 /* K, Q and K of 32 channels from j on as rows are left where their 16 end, and from where they
  * begin on: at D and behind it, 40 apart. */
-template <int DK>
+template <int DK, int DELTA>
 __device__ static inline void miras__fast_c4_left(const float *g, int before, unsigned j) {
   typedef miras__fast_c4<DK, 1> room;
   bf16 *const k = (bf16 *)(void *)miras__fast_room + j, *const q = k + room::Q;
@@ -3839,6 +3930,7 @@ __device__ static inline void miras__fast_c4_left(const float *g, int before, un
     for (o = 0; o < 8; o++) v[o] = u[o] * miras__left(end[o] - here[o]);
     miras__put8(kb + row * 40 + c, v);
     if (!first) continue;
+    if (DELTA > 1) miras__get8(u, k + room::APART + row * room::LD + c);
     for (o = 0; o < 8; o++) u[o] *= miras__left(one[o] - from[o]);
     miras__put8(kc + row * 40 + c, u);
     miras__get8(u, q + row * room::LD + c);
@@ -3856,10 +3948,12 @@ __device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *
   typedef miras__fast_c4<DK, 1> room;
   const unsigned lane = threadIdx.x % 32, i = threadIdx.x / 32 * 16;
   const bf16 *const k = (bf16 *)(void *)miras__fast_room + j, *const q = k + room::Q;
+  const bf16 *const reads = DELTA > 1 ? k + room::APART : k;
   const bf16 *const dp = (bf16 *)(void *)miras__fast_room + room::DP;
   float *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
   bf16 *dq = a->dq + (at->row + i) * a->ld_dq + at->h * DK + j + lane;
   bf16 *dk = a->dk + (at->row + i + 15) * a->ld_dk + at->h * DK + j + lane;
+  bf16 *dz = DELTA > 1 ? a->dapart + (dk - a->dk) : NULL;
   const int before = !a->after;
   float d[16], own[16], more[16], all = 0;
   MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++) {
@@ -3879,7 +3973,8 @@ __device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *
         by_q += u * own[l], more[l] += u * query;
         if (DELTA) {
           const float v = miras__wide(n[l]) * (before ? old : now);
-          by_z += v * own[l], more[l] += v * key;
+          by_z += v * own[l];
+          more[l] += v * (DELTA > 1 ? miras__wide(reads[row * room::LD + lane]) : key);
         }
         d[l] = l == r ? 1 : now;
       }
@@ -3893,13 +3988,19 @@ __device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *
     const unsigned r = 15 - o, row = i + r;
     const float by_k = fy[r * 33 + lane] + more[r], by_z = fz[r * 33 + lane];
     const float itself = miras__wide(dp[row * MIRAS__FAST_LD + row]);
-    all += fx[r * 33 + lane] - own[r] * by_k + (before ? 0 : own[r] * by_z);
+    const float z = by_z * (DELTA > 1 ? miras__wide(reads[row * room::LD + lane]) : own[r]);
+    all += fx[r * 33 + lane] - own[r] * by_k + (before ? 0 : z);
     fx[r * 33 + lane] = all;
-    if (before) all += own[r] * by_z;
-    const float mine = by_k + by_z + itself * miras__wide(q[row * room::LD + lane]);
+    if (before) all += z;
+    const float mine = by_k + (DELTA > 1 ? 0 : by_z) +
+                       itself * miras__wide(q[row * room::LD + lane]);
     const float next = __shfl_xor_sync(0xffffffffu, mine, 1);
     if (row < at->rows && !(lane % 2)) miras__put2(dk, mine, next);
     dk -= a->ld_dk;
+    if (DELTA < 2) continue;
+    const float other = __shfl_xor_sync(0xffffffffu, by_z, 1);
+    if (row < at->rows && !(lane % 2)) miras__put2(dz, by_z, other);
+    dz -= a->ld_dk;
   }
   return all;
 }
@@ -3936,7 +4037,7 @@ __device__ static inline void miras__fast_c4_channels(const miras__fast_chunks *
   along = miras__lanes_sum(along, 4);
   __syncthreads();
   if (t % 4 == 0) rows[384 + t / 4] = along * miras__left(last[t / 4]);
-  miras__fast_c4_left<DK>(g, before, j);
+  miras__fast_c4_left<DK, DELTA>(g, before, j);
   __syncthreads();
   MIRAS__EACH_OF for (unsigned l = 0; l < i; l += 16) {        /* earlier rows, by 16             */
     const float *const next = g + (l + 15) * DK;
@@ -3962,7 +4063,8 @@ __device__ static inline void miras__fast_c4_channels(const miras__fast_chunks *
   all = rows[384 + lane];
   for (unsigned l = lane; l < 128; l += 32) all += ends[l] + (l / 32 > warp ? rows[416 + l] : 0);
   for (unsigned r = 0; r < 16 && i + r < at->rows; r++) {
-    const size_t to = (at->row + i + r) * a->ld_keep + at->h * DK + j + lane;
+    if (DELTA > 1 && (at->row + i + r) % 2) continue;
+    const size_t to = (at->row + i + r) / (DELTA > 1 ? 2 : 1) * a->ld_keep + at->h * DK + j + lane;
     const float y = a->logs ? 1 : a->keep[to];
     a->dkeep[to] = (fx[r * 33 + lane] + all) / (y > 1e-30f ? y : 1e-30f);
   }
@@ -3982,6 +4084,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
   of.values = at.row * a.ldw + at.h * a.value, of.states = at.square * DK * a.value;
   miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
   miras__rows_bring<DK>(k + room::Q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+  if (DELTA > 1)
+    miras__rows_bring<DK>(k + room::APART, a.apart + at.row * a.ldk + at.h * DK, a.ldk, at.rows);
   miras__fast_c4_squares<DK, DELTA, CH>(&a, &of);
   for (unsigned j = 0; j < DK; j += room::WIDE) {
     const float along = miras__fast_c4_states<DK, DELTA, CH>(&a, &of, j, x, y, z);
@@ -5223,7 +5327,8 @@ static const char *miras__fast_memory_refuses(const miras__program *p, const mir
     return "its memory is not a matrix that is linear in its state";
   if (d->order == MIRAS_ORDER_READ_FIRST) return "its tokens read before they write";
   if (d->diagonal) return "it erases channel by channel";
-  if (q->streams != 1) return "it erases apart from what it writes";
+  if (q->streams > 1 && (!q->per_feature || m->gate[MIRAS__STEP].count || m->group > 1))
+    return "it erases apart from what it writes, with a decay or step per head or shared keys";
   if (q->value_keep || q->rates != 1 || d->inner_steps != 1)
     return "it has more than one step, or steps or decays of values";
   if (q->implicit || q->both)
@@ -5244,8 +5349,13 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
     case MIRAS__OP_MEMORY: return miras__fast_memory_refuses(p, o);
     case MIRAS__OP_TAIL: return NULL;
     case MIRAS__OP_KEYS:
-      return p->mixer.qk_map == MIRAS_QK_MAP_COMPLEMENT
+      return p->mixer.qk_map != MIRAS_QK_MAP_FEEDBACK && !p->mixer.key_slots
                ? NULL : "its keys are made of gates, with what is erased apart";
+    case MIRAS__OP_MIX: return o->in[1] ? "tokens say how they are mixed" : NULL;
+    case MIRAS__OP_BONUS: case MIRAS__OP_VALUES: case MIRAS__OP_SHIFT:
+      if (o->what == MIRAS__OP_BONUS && p->mixer.dk != p->mixer.dv)
+        return "memory.value_dim is not key_dim";
+      return o->out_at % 8 ? "its columns do not begin at a multiple of 8" : NULL;
     case MIRAS__OP_TRAPEZOID: return "pairs by the trapezoidal rule are not made here";
     case MIRAS__OP_PRECONDITION: return "preconditioned keys are not made here";
     case MIRAS__OP_TIMES:
@@ -5256,8 +5366,9 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
       return NULL;
     case MIRAS__OP_GATES:
       for (i = 0; i < MIRAS__GATE_GROUPS; i++)
-        if (i > MIRAS__MOMENTUM && p->mixer.gate[i].count)
-          return "it makes other gates than those of decays, learning rates and momentum";
+        if (p->mixer.gate[i].count &&
+            (i == MIRAS__THRESHOLD || i == MIRAS__VALUE_KEEP || i > MIRAS__MIX))
+          return "it makes other gates than decays, steps, momentum, erasing and mixing";
       return NULL;
     case MIRAS__OP_CONV: case MIRAS__OP_LENGTH:
       if (y->dim % 8) return "heads are not a multiple of 8 wide";
@@ -5344,6 +5455,8 @@ typedef struct miras__fast {
   float *row_weights;
   miras_fast::miras__fast_chunks chunks;   /* their room alone                                    */
   float *perceptrons;                /* and theirs                                                */
+  miras_fast::bf16 *pairs;           /* rows of memories that erase apart: q, k, z, v, y          */
+  float *first[2];                   /* values that layers mix in, and their gradients            */
   size_t layer_values[MIRAS_MAX_LAYERS], layer_weights[MIRAS_MAX_LAYERS];
   size_t layer_constants[MIRAS_MAX_LAYERS];
 } miras__fast;
@@ -5439,12 +5552,14 @@ static void miras__fast_more(size_t *most, size_t n) { if (n > *most) *most = n;
 enum { MIRAS__LIBRARY_ROOM = 32 << 20 };   /* bytes that cuBLASLt may work in                     */
 
 /* Chunks of the head that has most of them in a text of so many tokens. */
-static size_t miras__fast_chunk_count(const miras__mixer *m, size_t length) {
-  const size_t every = (size_t)m->plan.d.reset_every, heads = every ? m->heads : 0;
+static size_t miras__fast_chunk_count(const miras__mixer *m, size_t tokens) {
+  const size_t pairs = m->plan.streams, every = (size_t)m->plan.d.reset_every * pairs;
+  const size_t length = tokens * pairs, heads = every ? m->heads : 0;
   size_t most = (length + 63) / 64, h;
   for (h = 0; h < heads; h++) {
     const size_t first = miras_fast::miras__fast_first(
-      (unsigned)h, (unsigned)heads, (unsigned)every, (unsigned)miras__reset_grid(&m->plan.d));
+      (unsigned)h, (unsigned)heads, (unsigned)every,
+      (unsigned)(miras__reset_grid(&m->plan.d) * pairs));
     if (length > first)
       miras__fast_more(&most, (first + 63) / 64 + (length - first) / every * ((every + 63) / 64) +
                                 ((length - first) % every + 63) / 64);
@@ -5455,7 +5570,7 @@ static size_t miras__fast_chunk_count(const miras__mixer *m, size_t length) {
 /* What memories take: numbers of all [heads, 64 chunks], of logarithms, of chunks' squares and
  * states, of initial states, and of rows of values, and of keys with a decay per channel. */
 typedef struct miras__chunk_needs {
-  size_t heads, logs, squares, states, inits, rows, left;
+  size_t heads, logs, squares, states, inits, rows, left, pairs;
 } miras__chunk_needs;
 static void miras__fast_chunk_needs(miras__chunk_needs *most, size_t texts, size_t length,
                                     size_t chunks, size_t heads, size_t dk, size_t dv,
@@ -5486,6 +5601,7 @@ static void miras__fast_lay_chunks(miras__fast *f, const miras__chunk_needs *mos
   x->q_left = miras__fast_take2(f, most->left);
   x->k_left = miras__fast_take2(f, most->left);
   x->k_end = miras__fast_take2(f, most->left);
+  f->pairs = miras__fast_take2(f, most->pairs);
 }
 
 /* The most that an operation of any layer takes of what they all work in. */
@@ -5499,7 +5615,7 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
   const size_t n = f->rows, cols = miras__fast_ld(p, o->out, 0);
   const miras__mixer *m = &p->mixer;
   int id;
-  miras__fast_more(&most->columns, cols);
+  miras__fast_more(&most->columns, o->what == MIRAS__OP_KEYS ? 2 * cols : cols);
   if (f->sits) return;
   if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
     for (id = o->param; id; id = p->param[id].next) {
@@ -5521,7 +5637,10 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
                                                (size_t)f->d.context, NULL, &room, &x));
     return;
   }
-  miras__fast_chunk_needs(&most->chunks, (size_t)f->d.batch, (size_t)f->d.context,
+  if (m->plan.streams > 1)
+    miras__fast_more(&most->chunks.pairs, 2 * n * m->heads * (3 * m->dk + 2 * m->dv));
+  miras__fast_chunk_needs(&most->chunks, (size_t)f->d.batch,
+                          (size_t)f->d.context * m->plan.streams,
                           miras__fast_chunk_count(m, (size_t)f->d.context), m->heads, m->dk, m->dv,
                           m->plan.per_feature);
 }
@@ -5564,7 +5683,7 @@ static void miras__fast_lay_params(miras__fast *f) {
 static void miras__fast_layout(miras__fast *f) {
   const miras_model *m = f->m;
   const size_t n = f->rows, width = miras__up8(m->width);
-  size_t values = 0, weights = 0, constants = 0, l, size;
+  size_t values = 0, weights = 0, constants = 0, first = 0, l, size;
   miras__fast_needs most;
   int i;
   memset(&most, 0, sizeof most);
@@ -5583,6 +5702,7 @@ static void miras__fast_layout(miras__fast *f) {
     if (f->sits) miras__fast_more(&values, size);
     else values += size, miras__fast_more(&most.grads, miras__fast_array_at(p, p->arrays, 1, n));
     if (f->sits) f->apart += miras__fast_state_at(p, p->op + p->ops);
+    if (p->values) miras__fast_more(&first, n * miras__up8(p->mixer.value));
     weights += miras__fast_matrix_at(p, p->op + p->ops);
     constants += miras__fast_constants(p);
     for (i = 0; i < p->ops; i++) miras__fast_op_needs(f, p, &p->op[i], &most);
@@ -5605,6 +5725,8 @@ static void miras__fast_layout(miras__fast *f) {
   f->sums = miras__fast_take4(f, most.sums);
   f->stats = miras__fast_take4(f, 2 * most.stats);
   f->losses = miras__fast_take4(f, n);
+  f->first[0] = miras__fast_take4(f, first);
+  f->first[1] = miras__fast_take4(f, first);
   f->next = (unsigned *)miras__fast_take(f, n * 4);
   f->later = (unsigned *)miras__fast_take(f, n * 4);
 #ifdef MIRAS_CUDA_CUBLASLT
@@ -6025,7 +6147,8 @@ static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_
 static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__program *p = a->p;
   const int layered = p->norm && (o->param == MIRAS__W_NORM1 || o->param == MIRAS__W_NORM2);
-  const int headed = o->what == MIRAS__OP_HEAD_NORM, stream = o->what == MIRAS__OP_NORM;
+  const int headed = o->what == MIRAS__OP_HEAD_NORM, shift = o->what == MIRAS__OP_SHIFT;
+  const int stream = o->what == MIRAS__OP_NORM || shift;
   const int bias = layered ? o->param + 1
                  : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
   const size_t cols = (size_t)o->heads * o->cols;
@@ -6066,6 +6189,41 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
     x.dgate = miras__fast_d(a, o->in[1], o->in_at[1]), x.ld_dgate = miras__fast_ldd(a, o->in[1]);
   miras__fast_norm_back(a->f, x, o->param ? miras__fast_dparam(a, o->param) : NULL,
                         bias ? miras__fast_dparam(a, bias) : NULL);
+}
+
+/* The norm, and what it was of the row before less that; and rows of both, mixed. */
+static void miras__fast_shift(const miras__fast_layer *a, const miras__op *o, int back) {
+  miras_fast::miras__fast_map x = miras__fast_map_of(
+    a, NULL, back ? miras_fast::MIRAS__MAP_SHIFT_BACK : miras_fast::MIRAS__MAP_SHIFT, a->p->width);
+  const miras__op *tail = o;
+  if (!back) miras__fast_norms(a, o, 0);
+  x.per = (unsigned)a->f->length;
+  while (a->f->sits && (tail->what != MIRAS__OP_TAIL || a->p->tail[tail->part].array != o->out))
+    tail++;
+  if (a->f->sits) x.tails = a->f->texts + a->f->now_at + miras__fast_state_at(a->p, tail);
+  x.apart = a->f->apart;
+  x.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->out, 0);
+  x.y = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->out, a->p->ld_x);
+  if (back) x.u = miras__fast_d(a, o->out, a->p->ld_x);
+  x.ldx = x.ldu = x.ldy = miras__fast_ldx(a, o->out);
+  miras__fast_map(a, &x);
+  if (back) miras__fast_norms(a, o, 1);
+}
+static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int back) {
+  const size_t w = a->p->width, at = o->part * w, ld = a->p->ld_x;
+  miras_fast::miras__fast_map x = miras__fast_map_of(
+    a, NULL, back ? miras_fast::MIRAS__MAP_MIX_BACK : miras_fast::MIRAS__MAP_SKIP, w);
+  x.w = miras__fast_param(a, MIRAS__W_SHIFT) + at;
+  x.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->in[0], 0);
+  x.y = back ? miras__fast_d(a, o->in[0], 0) : miras__fast_x(a, o->out, 0);
+  x.ldx = miras__fast_ldx(a, back ? o->out : o->in[0]);
+  x.ldy = x.ldz = miras__fast_ldx(a, back ? o->in[0] : o->out);
+  if (back) x.z = miras__fast_d(a, o->in[0], ld), x.adds = x.adds_z = o->adds & 1;
+  else x.u = miras__fast_x(a, o->in[0], ld), x.ldu = x.ldx;
+  miras__fast_map(a, &x);
+  if (!back) return;
+  miras__fast_sum_times(a->f, x.x, x.ldx, miras__fast_x(a, o->in[0], ld), x.ldy, w);
+  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_SHIFT) + at, w, w, 0, 1, 1, 0);
 }
 
 /* ---- products ---- */
@@ -6388,7 +6546,7 @@ static miras_fast::miras__fast_gates miras__fast_gates_of(const miras__fast_laye
   miras_fast::miras__fast_gates x;
   int i;
   memset((void *)&x, 0, sizeof x);
-  for (i = MIRAS__KEEP; i <= MIRAS__MOMENTUM; i++) {
+  for (i = MIRAS__KEEP; i <= MIRAS__MIX; i++) {
     const miras__gates *from = &m->gate[i];
     const miras__gating how = miras__gating_of(m, from);
     miras_fast::miras__fast_group *to = &x.of[i];
@@ -6436,21 +6594,23 @@ typedef struct miras__fast_set {
   size_t bytes1, bytes2[2], bytes4;
 } miras__fast_set;
 template <int DK, int DELTA, int CH> static miras__fast_set miras__fast_set_of(void) {
-  enum { VB = DK < 64 ? 32 : 64 };
+  enum { VB = DK < 64 ? 32 : 64, ERRORS = DELTA > 0, APART = DELTA > 1 };
+  const size_t more = APART * 128 * (DK + 8);
   miras__fast_set s;
-  s.c1 = CH ? miras_fast::miras__run_fast_c1_channels<DK> : miras_fast::miras__run_fast_c1<DK>;
-  s.c2[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, CH, 0>;
-  s.again[0] = miras_fast::miras__run_fast_c2<DK, 32, DELTA, CH, 1>;
-  s.c3[0] = miras_fast::miras__run_fast_c3<DK, 32, DELTA, CH>;
-  s.c2[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, CH, 0>;
-  s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, DELTA, CH, 1>;
-  s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, DELTA, CH>;
+  s.c1 = CH ? miras_fast::miras__run_fast_c1_channels<DK, APART>
+            : miras_fast::miras__run_fast_c1<DK>;
+  s.c2[0] = miras_fast::miras__run_fast_c2<DK, 32, ERRORS, CH, 0>;
+  s.again[0] = miras_fast::miras__run_fast_c2<DK, 32, ERRORS, CH, 1>;
+  s.c3[0] = miras_fast::miras__run_fast_c3<DK, 32, ERRORS, CH>;
+  s.c2[1] = miras_fast::miras__run_fast_c2<DK, VB, ERRORS, CH, 0>;
+  s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, ERRORS, CH, 1>;
+  s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, ERRORS, CH>;
   s.c4 = miras_fast::miras__run_fast_c4<DK, DELTA, CH>;
-  s.bytes1 = CH ? (size_t)miras_fast::miras__fast_c1_channels<DK>::BYTES
+  s.bytes1 = CH ? miras_fast::miras__fast_c1_channels<DK>::BYTES + more
                 : (size_t)miras_fast::miras__fast_c1<DK>::BYTES;
-  s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32, DELTA, CH>::BYTES;
-  s.bytes2[1] = miras_fast::miras__fast_stage<DK, VB, DELTA, CH>::BYTES;
-  s.bytes4 = miras_fast::miras__fast_c4<DK, CH>::BYTES;
+  s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32, ERRORS, CH>::BYTES;
+  s.bytes2[1] = miras_fast::miras__fast_stage<DK, VB, ERRORS, CH>::BYTES;
+  s.bytes4 = miras_fast::miras__fast_c4<DK, CH>::BYTES + more;
   return s;
 }
 template <int DELTA, int CH> static miras__fast_set miras__fast_chunk_kernels(size_t dk) {
@@ -6510,7 +6670,9 @@ static int miras__fast_has_room(size_t bytes) {
 static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast_chunks &x,
                                    size_t dk, int back) {
   const miras__fast_set run =
-    x.channels ? x.delta ? miras__fast_chunk_kernels<1, 1>(dk) : miras__fast_chunk_kernels<0, 1>(dk)
+    x.apart ? miras__fast_chunk_kernels<2, 1>(dk)
+    : x.channels ? x.delta ? miras__fast_chunk_kernels<1, 1>(dk)
+                           : miras__fast_chunk_kernels<0, 1>(dk)
     : x.delta  ? miras__fast_chunk_kernels<1, 0>(dk)
                : miras__fast_chunk_kernels<0, 0>(dk);
   /* 64 columns of values a block, where there are blocks enough and a block has the memory; columns
@@ -6539,6 +6701,44 @@ static void miras__fast_token_run(miras__fast *f, const miras_fast::miras__fast_
                      : dk == 64 ? miras_fast::miras__run_fast_token<64, GATED>
                                 : miras_fast::miras__run_fast_token<128, GATED>,
                      texts * x.of.heads * (x.of.value / (dk == 32 ? 32 : 16)), 128, 0, x);
+}
+
+/* A memory that erases apart, of two rows a token: arrays, or their gradients, become every other
+ * row of others, or come from there. */
+static void miras__fast_apart(const miras__fast_layer *a, const miras__op *o,
+                              miras_fast::miras__fast_chunks x, int back) {
+  const miras__mixer *m = &a->p->mixer;
+  const size_t keys = m->heads * m->dk, n = 2 * a->rows, value = m->value;
+  miras__bf16 *const q = a->f->pairs, *const k = q + n * keys, *const z = k + n * keys;
+  miras__bf16 *const v = z + n * keys, *const y = v + n * value;
+  const struct { int of; miras__bf16 *x, *d; size_t cols; float by; } all[6] = {
+    {o->in[0], q + keys, x.q_left + keys, keys, 1}, {m->k, k + keys, x.k_end + keys, keys, 1},
+    {m->replace, k, x.k_end, keys, 1}, {m->erase, z, x.k_left, keys, -1},
+    {m->v, v + value, v + value, value, 1}, {o->out, y + value, y + value, value, 1}
+  };
+  int i;
+  x.tokens *= 2, x.every *= 2, x.grid *= 2;
+  x.q = q, x.k = k, x.apart = z, x.v = v, x.y = y, x.d = y;
+  x.dq = x.q_left, x.dk = x.k_end, x.dapart = x.k_left, x.dv = v;
+  x.ldq = x.ldk = x.ld_dq = x.ld_dk = (unsigned)keys;
+  x.ldv = x.ldy = x.ldd = x.ld_dv = (unsigned)value;
+  if (!a->f->failed)
+    a->f->failed =
+      cudaMemsetAsync(q, 0, n * (3 * keys + 2 * value) * 2, a->f->stream) != cudaSuccess;
+  for (i = 0; i < 12; i++) {         /* five arrays and dy go, y or five gradients come           */
+    const int of = all[i % 6].of, comes = i > 5, grad = comes ? back : i == 5;
+    const size_t cols = all[i % 6].cols;
+    miras_fast::miras__fast_map copy =
+      miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_COPY, cols);
+    miras__bf16 *const one = grad ? miras__fast_d(a, of, 0) : miras__fast_x(a, of, 0);
+    const unsigned ld = grad ? miras__fast_ldd(a, of) : miras__fast_ldx(a, of);
+    if (i == 6) miras__fast_chunks_run(a->f, x, m->dk, back);
+    if (comes ? back == (i == 11) : grad && !back) continue;
+    copy.scale = all[i % 6].by;
+    copy.x = comes ? all[i % 6].d : one, copy.ldx = comes ? 2 * (unsigned)cols : ld;
+    copy.y = comes ? one : all[i % 6].x, copy.ldy = comes ? ld : 2 * (unsigned)cols;
+    miras__fast_map(a, &copy);
+  }
 }
 
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6585,23 +6785,55 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
     miras__fast_perceptron(a, &x, back);
     return;
   }
-  miras__fast_chunks_run(a->f, x, m->dk, back);
+  if (m->plan.streams > 1) miras__fast_apart(a, o, x, back);
+  else miras__fast_chunks_run(a->f, x, m->dk, back);
   if (back) miras__fast_add_parts(a, MIRAS__W_MEMORY, x.dinit, m->heads * m->dk * m->dv, x.batch);
 }
 
-static void miras__fast_keys(const miras__fast_layer *a, int back) {
+/* Keys of gates, perhaps with what is erased apart, the bonus, and values that are mixed in. */
+static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
-  const uint32_t first = m->gate[MIRAS__KEEP].first;
-  miras_fast::miras__fast_taken x;
+  const int taken = o->what == MIRAS__OP_KEYS && !m->erase;
+  const int keys = o->what == MIRAS__OP_KEYS && !taken, values = o->what == MIRAS__OP_VALUES;
+  const uint32_t first =
+    m->gate[taken ? MIRAS__KEEP : keys ? MIRAS__ERASE : MIRAS__MIX].first;
+  const size_t n = values ? m->dv : m->dk, cols = m->heads * n;
+  miras__bf16 *const room = a->f->room;
+  miras_fast::miras__fast_head x;
   memset((void *)&x, 0, sizeof x);
-  x.keep = miras__fast_floats(a, m->gated) + first, x.ld_keep = miras__fast_ldx(a, m->gated);
-  x.k = miras__fast_x(a, m->k, 0), x.ldk = miras__fast_ldx(a, m->k);
-  if (back) {
-    x.dkeep = (float *)(void *)miras__fast_grad(a, m->gated) + first;
-    x.dk = miras__fast_d(a, m->k, 0), x.ldk = miras__fast_ldd(a, m->k);
+  x.ld = (unsigned)miras__up8(cols), x.ldc = miras__fast_ldx(a, m->gated);
+  x.c = miras__fast_floats(a, m->gated) + first;
+  x.dc = (float *)(void *)miras__fast_grad(a, m->gated) + first;
+  x.heads = (unsigned)m->heads, x.items = (unsigned)(a->rows * m->heads), x.n = (unsigned)n;
+  x.lanes = miras__fast_lanes(n), x.back = back;
+  if (taken) {
+    x.y = miras__fast_x(a, m->k, 0), x.d = miras__fast_d(a, m->k, 0);
+  } else if (values) {
+    x.what = miras_fast::MIRAS__OF_VALUES, x.gives = a->layer->gives, x.first = a->f->first[back];
+    x.x = back ? miras__fast_d(a, o->out, o->out_at) : miras__fast_x(a, o->out, o->out_at);
+    x.ldx = miras__fast_ldx(a, o->out), x.z = miras__fast_x(a, o->in[1], 0);
+  } else if (keys) {
+    x.what = miras_fast::MIRAS__OF_KEYS, x.x = miras__fast_x(a, m->own, 0);
+    x.a = miras__fast_param(a, MIRAS__W_ERASE_SCALE);
+    x.b = miras__fast_param(a, MIRAS__W_ERASE_MIX);
+    x.y = back ? miras__fast_d(a, m->own, 0) : miras__fast_x(a, m->k, 0);
+    x.z = back ? room : miras__fast_x(a, m->erase, 0);
+    x.o = back ? room + a->rows * x.ld : miras__fast_x(a, m->replace, 0);
+    if (back) x.d = miras__fast_d(a, m->k, 0), x.r = miras__fast_d(a, m->erase, 0);
+    if (back) x.u = miras__fast_d(a, m->replace, 0);
+  } else {
+    x.what = miras_fast::MIRAS__OF_BONUS, x.a = miras__fast_param(a, o->param), x.r = room;
+    x.x = miras__fast_x(a, m->q, 0), x.u = miras__fast_x(a, m->k, 0);
+    x.v = miras__fast_x(a, m->v, 0);
+    x.y = back ? miras__fast_d(a, m->q, 0) : miras__fast_x(a, o->out, o->out_at);
+    if (back) x.d = miras__fast_d(a, o->out, o->out_at), x.z = miras__fast_d(a, m->v, 0);
+    if (back) x.o = miras__fast_d(a, m->k, 0);
   }
-  x.cols = (unsigned)(m->heads * m->dk), x.items = a->rows * x.cols;
-  miras__fast_rows(a->f, miras_fast::miras__run_fast_taken, x.items, x);
+  miras__fast_groups(a->f, miras_fast::miras__run_fast_head, x);
+  if (!back || values || taken) return;
+  miras__fast_biases(a->f, miras__fast_dparam(a, keys ? MIRAS__W_ERASE_SCALE : (int)o->param), room,
+                     x.ld, cols);
+  if (keys) miras__fast_biases(a->f, miras__fast_dparam(a, MIRAS__W_ERASE_MIX), x.o, x.ld, cols);
 }
 
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6653,7 +6885,11 @@ static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int 
     case MIRAS__OP_LENGTH: miras__fast_length(a, o, back); break;
     case MIRAS__OP_GATES: miras__fast_gates(a, o, back); break;
     case MIRAS__OP_MEMORY: miras__fast_memory(a, o, back); break;
-    case MIRAS__OP_KEYS: miras__fast_keys(a, back); break;
+    case MIRAS__OP_KEYS: case MIRAS__OP_BONUS: case MIRAS__OP_VALUES:
+      miras__fast_heads(a, o, back);
+      break;
+    case MIRAS__OP_SHIFT: miras__fast_shift(a, o, back); break;
+    case MIRAS__OP_MIX: miras__fast_mix(a, o, back); break;
     case MIRAS__OP_SKIP: miras__fast_skip(a, o, back); break;
     case MIRAS__OP_ANGLES: if (!back) miras__fast_angles(a, o); break;
     case MIRAS__OP_TURN: case MIRAS__OP_ROTATE: miras__fast_turn(a, o, back); break;
@@ -6679,10 +6915,11 @@ static void miras__fast_layer_run(miras__fast *f, int l, int back) {
   int i, j;
   for (i = 0; !back && i < a.p->ops; i++) miras__fast_run(&a, &op[i], 0);
   for (i = a.p->ops; back && i-- > 0;) {
-    if (op[i].what == MIRAS__OP_SKIP) continue;
+    if (op[i].what == MIRAS__OP_SKIP || op[i].what == MIRAS__OP_BONUS) continue;
     miras__fast_run(&a, &op[i], 1);
     for (j = i + 1; op[i].what == MIRAS__OP_MEMORY && j < a.p->ops; j++)
-      if (op[j].what == MIRAS__OP_SKIP) miras__fast_run(&a, &op[j], 1);
+      if (op[j].what == MIRAS__OP_SKIP || op[j].what == MIRAS__OP_BONUS)
+        miras__fast_run(&a, &op[j], 1);
   }
 }
 
@@ -7081,8 +7318,9 @@ static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int b
   for (l = 0; l < m->desc.layers; l++) {
     const miras__plan *q = &m->layers[l].p->mixer.plan;
     if (!m->layers[l].p->mixer.heads) continue;
-    if (q->engine != MIRAS__RUN_EXACT)
-      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories", l), 0;
+    if (q->engine != MIRAS__RUN_EXACT || q->streams > 1)
+      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories that "
+                                "write where they erase", l), 0;
   }
   miras__fast_begin(f, m, &d, 1);
   f->batch = 1, f->length = batch;   /* rows are of texts                                         */
