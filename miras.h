@@ -923,7 +923,8 @@ typedef enum miras_decay_form {
   MIRAS_DECAY_FORM_RATE,    /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)   */
   MIRAS_DECAY_FORM_BOUNDED, /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)         */
   MIRAS_DECAY_FORM_FLOOR,   /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
-                              where the b of a layer follow from those before: here it has its own*/
+                              where the b of a layer follow from those before: here it has its own.
+                              With MIRAS_GATE_ENTRY the time -ln of that      (HGRN as published) */
   MIRAS_DECAY_FORM_STEEP,   /* exp(-decay_log_limit sigmoid(exp(a) g)), a learned per gate (KDA) */
   MIRAS_DECAY_FORM_TIME,    /* softplus(g), the time of MIRAS_GATE_ENTRY          (Mamba), or of
                                MIRAS_QK_MAP_TRAPEZOID                             (Mamba-3)      */
@@ -980,7 +981,8 @@ typedef enum miras_layer_type {
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
  *                   if decay_rate is 0. Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if it is 0,
  *                   they go from 0.001 to 0.1 over the columns of a head, or, where each has one,
- *                   over the heads; those of MIRAS_DECAY_FORM_SIGMOID begin at 1/2
+ *                   over the heads; those of MIRAS_DECAY_FORM_SIGMOID begin at 1/2, of
+ *                   MIRAS_DECAY_FORM_FLOOR at 0.1
  *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
  *   value decay     sigmoid(g), begins at 63/64 */
 typedef struct miras_mixer_desc {
@@ -4122,7 +4124,7 @@ static const miras__rule miras__rules[] = {
   {"type mac", "mixer.share_qk 0, mixer.qk_heads 0, mixer.scaled_queries 0, "
    "mixer.qk_map not feedback",
    "keys and queries are made of what attention says"},
-  {"decay_gate entry, inside", "mixer.decay_form sigmoid time",
+  {"decay_gate entry, inside", "mixer.decay_form sigmoid time floor",
    "what decays by entry takes a time"},
   {"decay_gate entry, mixer.keep_min", "", "a time is not held so"},
   {"mixer.decay_form time, mixer.qk_map not trapezoid", "decay_gate entry", NULL},
@@ -5656,7 +5658,7 @@ enum {
   MIRAS__GATE_RATE = MIRAS_DECAY_FORM_RATE, MIRAS__GATE_BOUNDED = MIRAS_DECAY_FORM_BOUNDED,
   MIRAS__GATE_FLOOR = MIRAS_DECAY_FORM_FLOOR, MIRAS__GATE_STEEP = MIRAS_DECAY_FORM_STEEP,
   MIRAS__GATE_SOFTPLUS = MIRAS_DECAY_FORM_TIME, MIRAS__GATE_EXP = MIRAS_DECAY_FORM_EXP,
-  MIRAS__GATE_ROOT8 = MIRAS_DECAY_FORM_ROOT8
+  MIRAS__GATE_ROOT8 = MIRAS_DECAY_FORM_ROOT8, MIRAS__GATE_FLOOR_TIME = MIRAS_DECAY_FORM_COUNT
 };
 
 /* Forms of biases on a norm (room @26). */
@@ -11990,6 +11992,7 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
  *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used
  *   FLOOR      y = b + (1 - b) s               dy/dg = (1 - b) s (1 - s)         b = sigmoid(c)
  *                                              dy/dc = b (1 - b) (1 - s)
+ *   FLOOR_TIME y = -ln of that                 both over the minus of that
  *   EXP        y = exp(-exp(g))                dy/dg = -y exp(g)                 c is not used
  * and without the factor, z = sigmoid(exp(c) g)
  *   STEEP      y = exp(-cap z)                 dy/dg = -y cap z (1 - z) exp(c)
@@ -12015,18 +12018,22 @@ static inline miras__gate_form miras__gate_form_of(int form, vf c) {
 }
 
 static inline int miras__gate_bends(int form) {
-  return form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP || form == MIRAS__GATE_EXP;
+  return form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP || form == MIRAS__GATE_EXP ||
+         form == MIRAS__GATE_FLOOR_TIME;
 }
 
-/* FLOOR, STEEP and EXP: y, and its slopes by g and c where they are wanted. */
+/* FLOOR, FLOOR_TIME, STEEP and EXP: y, and its slopes by g and c where they are wanted. */
 static inline vf miras__gate_bent(int form, float cap, vf g, vf c, vf *by_g, vf *by_c) {
-  const vf one = V_SET1(1.0f), top = V_SET1(cap);
-  vf a, z, y, d;
-  if (form == MIRAS__GATE_FLOOR) {
+  const vf one = V_SET1(1.0f);
+  vf top = V_SET1(cap), a, z, y, d;
+  if (form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_FLOOR_TIME) {
     a = miras__v_sigmoid(c), z = miras__v_sigmoid(g), d = V_SUB(one, a);
+    y = V_FMA(d, z, a);
+    if (form == MIRAS__GATE_FLOOR_TIME)
+      y = V_MAX(V_SET1(1e-30f), y), top = V_DIV(V_SET1(-1.0f), y);
     if (by_g) *by_g = V_MUL(V_MUL(top, d), V_MUL(z, V_SUB(one, z)));
     if (by_c) *by_c = V_MUL(V_MUL(top, d), V_MUL(a, V_SUB(one, z)));
-    return V_MUL(top, V_FMA(d, z, a));
+    return form == MIRAS__GATE_FLOOR ? V_MUL(top, y) : V_NEG(miras__v_log(y));
   }
   if (form == MIRAS__GATE_EXP) {       /* far before exp(g) is infinite y is 0 */
     a = miras__v_exp(V_MIN(V_SET1(80.0f), g)), y = V_MUL(top, miras__v_exp(V_NEG(a)));
@@ -23167,7 +23174,8 @@ static MIRAS__LISTED void miras__op_mix_bwd(const miras__visit *a, const miras__
 
 /* Has a gate of this form a learned number beside its offset? */
 static int miras__gate_learns(int form) {
-  return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
+  return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP ||
+         form == MIRAS__GATE_FLOOR_TIME;
 }
 
 /* The first of those of group i: of decays of A they come behind those of decay gates. */
@@ -26033,6 +26041,8 @@ static int miras__mixer_gates(miras__mixer *m, const miras_layer_desc *d, size_t
   counts[MIRAS__MIX] = rank ? m->dv : 0;
   counts[MIRAS__FADE] = trapezoid || conditioned ? 1 : m->levels;
   group[MIRAS__KEEP].form = (int)d->mixer.decay_form;
+  if (of->decay_gate == MIRAS_GATE_ENTRY && group->form == MIRAS__GATE_FLOOR)
+    group->form = MIRAS__GATE_FLOOR_TIME;
   group[MIRAS__STEP].form = m->tied ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__FADE].form = conditioned ? MIRAS__GATE_RATE : MIRAS__GATE_SOFTPLUS;
@@ -26119,6 +26129,7 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
   const miras__gates *group = &m->gate[MIRAS__KEEP];
   double loss, g;
   if (group->form != MIRAS__GATE_STEEP) f = 1 - (1 - f) / (double)m->cap;
+  if (group->form == MIRAS__GATE_FLOOR_TIME) f = 1 - miras__exp(-MIRAS__FIRST_TIME);
   if (f < 1e-4) f = 1e-4;
   if (f > 0.5) f = 0.5;
   loss = -miras__log(1 - f);
@@ -26134,7 +26145,7 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
     case MIRAS__GATE_BOUNDED:
       g = loss / 0.60653066;
       return miras__logit(g < 0.95 ? g : 0.95);
-    case MIRAS__GATE_FLOOR:              /* half of it is the floor                              */
+    case MIRAS__GATE_FLOOR: case MIRAS__GATE_FLOOR_TIME:  /* half of it is the floor             */
       *rate = miras__logit((1 - f) / 2);
       return miras__logit((1 - f) / (1 + f));
     case MIRAS__GATE_STEEP:

@@ -2175,6 +2175,8 @@ REF double ref_gate(const miras_layer_desc *d, const miras_memory_desc *md, int 
         return most * fmax((double)d->mixer.keep_min, pow(ref_sigmoid(g), 0.125));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_RATE)
         return most * exp(-exp(a) * ref_softplus(g));
+      if (d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR && md->decay_gate == MIRAS_GATE_ENTRY)
+        return -log(1.0 - ref_sigmoid(-g) * ref_sigmoid(-a));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR)
         return most * (1.0 - ref_sigmoid(-g) * ref_sigmoid(-a));
       if (d->mixer.decay_form == MIRAS_DECAY_FORM_STEEP)

@@ -1620,7 +1620,7 @@ static void layer_precondition_bwd(const miras__kernels *k, trial *t) {
 
 static miras__gating gating_of(const trial *t) {
   miras__gating how;
-  how.form = (int)(t->variant % (MIRAS__GATE_ROOT8 + 1));
+  how.form = (int)(t->variant % (MIRAS__GATE_FLOOR_TIME + 1));
   how.cap = 0.75f, how.low = -1, how.high = t->variant / 16 % 2 ? 1.5f : -1;
   return how;
 }

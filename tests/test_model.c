@@ -330,7 +330,7 @@ static const struct {
    "mixer.levels=2 mixer.fixed_gates=3 mixer.decay_horizon=20 mixer.rope.type=position "
    "mixer.qk_map=rms .learning_rate=0.2 mixer.share_qk=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 55, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 56, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -599,6 +599,7 @@ static const struct {
   {"lru", "lru", NULL, "m.memory.value_dim=10"},
   {"s5", "s5", NULL, "m.memory.value_dim=10"},
   {"hgrn", "hgrn", NULL, "m.memory.value_dim=10"},
+  {"hgrn", "hgrn as published", NULL, "m.memory.value_dim=10 m.mixer.decay_form=floor"},
   {"gsa", "gsa as published", NULL, "m.memory.value_dim=10 m.mixer.key_slots=7"},
   {"gsa", "slots, convolutions, and attention of one norm", "mw",
    "layers=0 m.type=parallel m.mixer.key_slots=5 m.attention.window=5 m.mixer.conv_on=all "
@@ -1440,6 +1441,9 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
   if (which == REF_KEEP && md->decay_gate == MIRAS_GATE_ENTRY &&
       d->mixer.decay_form == MIRAS_DECAY_FORM_SIGMOID)
     return 0.5; /* a time, of which decay_log makes decays */
+  if (which == REF_KEEP && md->decay_gate == MIRAS_GATE_ENTRY &&
+      d->mixer.decay_form == MIRAS_DECAY_FORM_FLOOR)
+    return 0.1;
   if (which == REF_FADE && d->mixer.qk_map == MIRAS_QK_MAP_PRECONDITIONED)
     return 1.0 - constant * pow(ratio, h);
   if (which == REF_FADE && d->mixer.levels > 0) return 1.0;
