@@ -18,11 +18,11 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN2, KDA and RWKV-7; RWKV-7, RWKV-6 and RWKV-4 as their author writes them, RWKV-4
- * also as Hugging Face does; Falcon Mamba; Mamba and Mamba-2 as Hugging Face,
- * flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5; Falcon-H1,
- * Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma (Griffin);
- * Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
+ * attention, HGRN, HGRN2, GSA, KDA, PKDA, PGDN, RWKV-7 and Transformer; RWKV-7, RWKV-6 and RWKV-4
+ * as their author writes them, RWKV-4 also as Hugging Face does; Falcon Mamba; Mamba and Mamba-2 as
+ * Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
+ * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma
+ * (Griffin); Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -543,7 +543,7 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_SCALING, HF__C_SCALING_BY, HF__C_SCALING_FROM, HF__C_SCALING_LOW, HF__C_SCALING_HIGH,
        HF__C_SCALING_SIZE, HF__C_SPARSE_FROM, HF__C_INTERVAL_FROM, HF__C_KV_TYPES,
        HF__C_INNER_SSM, HF__C_BLOCK_INNER, HF__C_ADJUST, HF__C_INNER_FACTOR, HF__C_MULTIPLE,
-       HF__C_CAP, HF__C_BLOCK_TYPES, HF__C_SLIDING_TYPES,
+       HF__C_CAP, HF__C_BLOCK_TYPES, HF__C_SLIDING_TYPES, HF__C_WINDOW,
        /* factors; those of lists one after the other */
        HF__C_EMBED_BY, HF__C_LOGITS_BY, HF__C_LOGITS_OVER, HF__C_BRANCH_BY, HF__C_SCORES_BY,
        HF__C_KEYS_BY, HF__C_ATTENTION_IN_BY, HF__C_ATTENTION_BY, HF__C_SSM_IN_BY, HF__C_SSM_BY,
@@ -696,16 +696,64 @@ static const hf__field hf__says_hgrn2[] = {
   {"elementwise_affine", "true", -1}
 };
 
-static const hf__field hf__says_kda[] = {
+/* HGRN, in whose configurations num_heads is of nothing. */
+static const hf__field hf__says_hgrn[] = {
+  {"num_heads conv_size", "any", -1},
   HF__SAYS_SWIGLU,
-  {"head_dim", "positive", HF__C_HEAD_DIM},
-  {"num_v_heads", "positive null", HF__C_VALUE_HEADS},
-  {"expand_v", "positive", HF__C_EXPAND_V},
-  {"use_short_conv", "false true", HF__C_SHORT_CONV},
-  {"conv_size", "positive", HF__C_CONV},
-  {"allow_neg_eigval", "false true", HF__C_NEGATIVE},
-  {"safe_gate", "false true", HF__C_SAFE},
-  {"lower_bound", "number null", HF__C_STEEPEST}
+  {"expand_ratio", "positive", HF__C_EXPAND_RATIO},
+  {"use_lower_bound", "false true", HF__C_LOWER_BOUNDS},
+  {"use_short_conv", "false", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+/* Gated slot attention. exapnd is what its configuration's own code says; with convolutions
+ * activations come twice there. */
+static const hf__field hf__says_gsa[] = {
+  HF__SAYS_SWIGLU,
+  {"expand_k exapnd_k", "positive", HF__C_EXPAND_K},
+  {"expand_v exapnd_v", "positive", HF__C_EXPAND_V},
+  {"num_kv_heads", "positive null", HF__C_KV_HEADS},
+  {"num_slots", "positive null", HF__C_STATE},
+  {"gate_logit_normalizer", "8 16 1", HF__C_GATE_FORM},
+  {"feature_map", "swish relu", HF__C_KEY_FORM},
+  {"use_short_conv", "false", -1},
+  {"elementwise_affine", "true", -1},
+  {"use_output_gate use_norm clamp_min clamp_max conv_size share_conv_kernel", "any", -1}
+};
+
+#define HF__SAYS_KDA \
+  HF__SAYS_SWIGLU, \
+  {"head_dim", "positive", HF__C_HEAD_DIM}, \
+  {"num_v_heads", "positive null", HF__C_VALUE_HEADS}, \
+  {"expand_v", "positive", HF__C_EXPAND_V}, \
+  {"use_short_conv", "false true", HF__C_SHORT_CONV}, \
+  {"conv_size", "positive", HF__C_CONV}, \
+  {"allow_neg_eigval", "false true", HF__C_NEGATIVE}
+#define HF__SAYS_STEEPEST \
+  {"safe_gate", "false true", HF__C_SAFE}, {"lower_bound", "number null", HF__C_STEEPEST}
+static const hf__field hf__says_kda[] = {HF__SAYS_KDA, HF__SAYS_STEEPEST};
+
+/* Both with preconditioned keys, of which the header has these constants. */
+#define HF__SAYS_PRECONDITIONED \
+  {"squash_x", "1.5", -1}, {"squash_eps", "1e-6", -1}, \
+  {"log_atk_scale_init a_log_init_lower", "any", -1}
+static const hf__field hf__says_precond_kda[] = {
+  HF__SAYS_KDA, HF__SAYS_STEEPEST, HF__SAYS_PRECONDITIONED
+};
+static const hf__field hf__says_precond_gated_deltanet[] = {
+  HF__SAYS_KDA, {"use_gate", "false true", HF__C_GATE}, HF__SAYS_PRECONDITIONED
+};
+
+/* Softmax attention in the same frame. Norms of queries and keys have an epsilon of their own. */
+static const hf__field hf__says_transformer[] = {
+  {"max_position_embeddings", "positive", HF__C_POSITIONS},
+  HF__SAYS_SWIGLU,
+  {"num_kv_heads", "positive null", HF__C_KV_HEADS},
+  {"qkv_bias", "false true", HF__C_BIAS},
+  {"qk_norm", "false", -1},
+  {"window_size", "positive null", HF__C_WINDOW},
+  {"rope_theta", "positive", HF__C_THETA},
+  {"elementwise_affine", "true", -1}
 };
 
 /* RWKV-7: the low ranks of its layers follow from the tensors, and where a field says one it must
@@ -1800,7 +1848,7 @@ static void hf__describe_conv(hf__reader *c, miras_model_desc *d, int normally) 
 /* Gated DeltaNet, and what KDA has in common with it. */
 static int hf__describe_gated_delta(hf__reader *c, miras_model_desc *d,
                                     miras_preset kind) {
-  const int kda = kind == MIRAS_PRESET_KDA_MEMORY;
+  const int kda = kind == MIRAS_PRESET_KDA_MEMORY || kind == MIRAS_PRESET_PKDA_MEMORY;
   miras_layer_desc *l = &d->layer[0];
   double key;
   if (!hf__describe_frame(c, d, kind)) return 0;
@@ -1838,12 +1886,12 @@ static int hf__describe_gated_deltaproduct(hf__reader *c, miras_model_desc *d) {
   return 1;
 }
 
-static int hf__describe_kda(hf__reader *c, miras_model_desc *d) {
+static int hf__describe_kda_as(hf__reader *c, miras_model_desc *d, miras_preset kind) {
   static const char *const down[] = {"model.layers.0.attn.f_proj.0.weight",
                                      "model.layers.0.attn.g_proj.0.weight"};
   const double bound = hf__config_of(c, HF__C_STEEPEST, 0);
   miras_layer_desc *l = &d->layer[0];
-  if (!hf__describe_gated_delta(c, d, MIRAS_PRESET_KDA_MEMORY)) return 0;
+  if (!hf__describe_gated_delta(c, d, kind)) return 0;
   l->mixer.gate_rank = l->memory.heads + hf__tensor_length(c, down[0], 0);
   l->mixer.out_gate_rank = hf__tensor_length(c, down[1], 0);
   l->mixer.out_gate = MIRAS_FN_SIGMOID;
@@ -1853,6 +1901,29 @@ static int hf__describe_kda(hf__reader *c, miras_model_desc *d) {
     return hf__config_lacks(c, HF__C_STEEPEST, "below 0");
   return hf__config_of(c, HF__C_SAFE, 0) < 1 || c->said[HF__C_STEEPEST] ||
          hf__config_lacks(c, HF__C_SAFE, "false without lower_bound");
+}
+
+static int hf__describe_kda(hf__reader *c, miras_model_desc *d) {
+  return hf__describe_kda_as(c, d, MIRAS_PRESET_KDA_MEMORY);
+}
+
+/* Preconditioned keys have two gates more per head, and keys that heads share are refused: which
+ * of their gates are shared too differs there from layer to layer. */
+static int hf__describe_preconditioned(hf__reader *c, miras_model_desc *d) {
+  d->layer[0].mixer.gate_rank += 2 * d->heads;
+  d->layer[0].mixer.qk_heads = 0;
+  return d->layer[0].memory.heads == d->heads ||
+         hf__config_lacks(c, HF__C_VALUE_HEADS, "num_heads");
+}
+
+static int hf__describe_precond_kda(hf__reader *c, miras_model_desc *d) {
+  return hf__describe_kda_as(c, d, MIRAS_PRESET_PKDA_MEMORY) && hf__describe_preconditioned(c, d);
+}
+
+static int hf__describe_precond_gated_deltanet(hf__reader *c, miras_model_desc *d) {
+  if (!hf__describe_gated_delta(c, d, MIRAS_PRESET_PGDN)) return 0;
+  hf__describe_gate(c, d, 1);
+  return hf__describe_preconditioned(c, d);
 }
 
 /* Describe heads whose widths are shares of the model's width. */
@@ -1948,6 +2019,46 @@ static int hf__describe_hgrn2(hf__reader *c, miras_model_desc *d) {
   l->mixer.norm_heads = d->heads;
   if (hf__config_of(c, HF__C_LOWER_BOUNDS, 1) > 0)
     l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
+  return c->result == MIRAS_OK;
+}
+
+/* HGRN, whose channels are shared out to heads of at most 64, for none of them sees another. */
+static int hf__describe_hgrn(hf__reader *c, miras_model_desc *d) {
+  const double share = hf__config_of(c, HF__C_EXPAND_RATIO, 1);
+  const double channels = floor(hf__config_whole(c, HF__C_WIDTH, 0, 1) * share);
+  miras_layer_desc *l = &d->layer[0];
+  int inner, size = 64;
+  if (c->result == MIRAS_OK && channels < 1)
+    return hf__config_lacks(c, HF__C_EXPAND_RATIO, "from 1 / hidden_size on");
+  inner = hf__config_share(c, HF__C_EXPAND_RATIO, channels);
+  while (inner % size) size--;
+  c->said[HF__C_HEADS] = 1, c->config[HF__C_HEADS] = inner / size;
+  if (!inner || !hf__describe_frame(c, d, MIRAS_PRESET_HGRN)) return 0;
+  l->memory.heads = l->mixer.norm_heads = d->heads;
+  l->memory.value_dim = size;
+  l->mixer.gate_rank = inner;
+  l->mixer.out_norm_epsilon = d->norm_epsilon;
+  if (hf__config_of(c, HF__C_LOWER_BOUNDS, 1) > 0)
+    l->mixer.decay_form = MIRAS_DECAY_FORM_FLOOR;
+  else
+    hf__factor(c, ".attn.f_proj.weight", -1);    /* a time: ln(1 + e^-f) is -ln sigmoid(f) */
+  return 1;
+}
+
+/* Gated slot attention, whose norm of the whole row has an epsilon of its own. */
+static int hf__describe_gsa(hf__reader *c, miras_model_desc *d) {
+  static const miras_decay_form forms[] = {MIRAS_DECAY_FORM_ROOT8, MIRAS_DECAY_FORM_ROOT,
+                                           MIRAS_DECAY_FORM_SIGMOID};
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_frame(c, d, MIRAS_PRESET_GSA) || !hf__describe_heads(c, d, 1, 1) ||
+      !hf__describe_shared(c, d)) return 0;
+  l->mixer.key_slots = hf__config_whole(
+    c, HF__C_STATE, c->none[HF__C_STATE] ? l->memory.key_dim : 64, 1);
+  l->mixer.gate_rank = d->heads * l->mixer.key_slots;
+  l->mixer.decay_form = forms[(int)hf__config_of(c, HF__C_GATE_FORM, 0)];
+  if (hf__config_of(c, HF__C_KEY_FORM, 0) > 0) l->mixer.qk_act = MIRAS_FN_RELU;
+  l->mixer.norm_heads = d->heads;
+  l->mixer.out_norm_epsilon = 1e-5f;
   return c->result == MIRAS_OK;
 }
 
@@ -2201,6 +2312,15 @@ static int hf__describe_llama(hf__reader *c, miras_model_desc *d) {
   hf__say(d->pattern, sizeof d->pattern, "a*%d", d->layers);
   d->layers = 0;
   return 1;
+}
+
+/* The same in flash-linear-attention's frame; a window there is one of tokens. */
+static int hf__describe_transformer(hf__reader *c, miras_model_desc *d) {
+  miras_attention_desc *a = &d->layer[2].attention;
+  if (!hf__describe_llama(c, d)) return 0;
+  if (c->said[HF__C_WINDOW]) a->window = hf__config_whole(c, HF__C_WINDOW, 0, 1);
+  a->bias = hf__config_of(c, HF__C_BIAS, 0) > 0;
+  return c->result == MIRAS_OK;
 }
 
 /* TTT, whose blocks may begin with a convolution. */
@@ -2719,51 +2839,75 @@ enum {
   HF__INNER = 2097152,  /* with it: not rows but the numbers of each                              */
   HF__ONLY = 4194304, /* times 1 + a miras_layer_type: for layers of this type only               */
   HF__LOG8 = 1 << 26, /* ours is log(8 softplus) of theirs                                        */
-  HF__REST = 1 << 27  /* ours is 1 less theirs                                                    */
+  HF__REST = 1 << 27, /* ours is 1 less theirs                                                    */
+  HF__END = 1 << 28   /* at the view's end, before which what is in front of it ends sooner       */
 };
 /* The type of layer that a row is for, plus 1; 0: for all. */
 #define HF__ONLY_IN(how) ((how) % HF__LOG8 / HF__ONLY)
 #define HF__ONLY_OF(type) ((1 + (int)(type)) * HF__ONLY)
 
-static const hf__name_row hf__fla_names[] = {
-  {"embeddings.weight", "embed.weight", HF__KEPT},
-  {"norm.weight", "norm.gain", 0},
-  {"/lm_head.weight", "head.weight", HF__KEPT},
-  {".attn_norm.weight", ".norm1.gain", 0},
-  {".attn.q_proj.weight", ".q.weight", 0},
-  {".attn.k_proj.weight", ".k.weight", HF__AS_KEYS},
-  {".attn.v_proj.weight", ".v.weight", HF__AS_KEYS},
-  {".attn.i_proj.weight", ".v.weight", 0},
-  {".attn.q_conv1d.weight", ".conv_q.weight", 0},
-  {".attn.k_conv1d.weight", ".conv_k.weight", HF__AS_KEYS},
-  {".attn.v_conv1d.weight", ".conv_v.weight", HF__AS_KEYS},
-  {".attn.a_proj.weight", ".gates.down", 0},
-  {".attn.f_proj.weight", ".gates.down", 0},
-  {".attn.gk_proj.0.weight", ".gates.down", 0},
-  {".attn.f_proj.0.weight", ".gates.down", 0},
-  {".attn.b_proj.weight", ".gates.down", HF__AS_KEYS},
-  {".attn.gk_proj.1.weight", ".gates.up", HF__CORNER | HF__AS_KEYS},
-  {".attn.f_proj.1.weight", ".gates.up", HF__CORNER},
-  {NULL, ".gates.up", HF__CORNER},
-  {".attn.dt_bias", ".gates.offset", 0},
-  {".attn.gk_proj.1.bias", ".gates.offset", HF__AS_KEYS},
-  {NULL, ".gates.offset", 0},
-  {".attn.A_log", ".gates.rate", HF__SPREAD},
-  {"/model.lower_bounds", ".gates.rate", HF__FLOORS},
-  {NULL, ".memory.init", 0},
-  {".attn.g_proj.weight", ".out_gate.weight", 0},
-  {".attn.g_proj.0.weight", ".out_gate.down", 0},
-  {".attn.g_proj.1.weight", ".out_gate.up", 0},
-  {".attn.g_proj.1.bias", ".out_gate.offset", 0},
-  {".attn.o_norm.weight", ".out_norm.gain", HF__AGAIN},
-  {".attn.g_norm_swish_gate.weight", ".out_norm.gain", HF__AGAIN},
-  {".attn.g_norm.weight", ".out_norm.gain", HF__AGAIN},
-  {".attn.norm.weight", ".out_norm.gain", HF__AGAIN},
-  {".attn.o_proj.weight", ".o.weight", 0},
-  {".mlp_norm.weight", ".norm2.gain", 0},
-  {".mlp.gate_proj.weight", ".mlp.gate", 0},
-  {".mlp.up_proj.weight", ".mlp.up", 0},
+/* flash-linear-attention's, with the gates of a family in the order in which they lie here. */
+#define HF__FLA_NAMES(...) \
+  {"embeddings.weight", "embed.weight", HF__KEPT}, \
+  {"norm.weight", "norm.gain", 0}, \
+  {"/lm_head.weight", "head.weight", HF__KEPT}, \
+  {".attn_norm.weight", ".norm1.gain", 0}, \
+  {".attn.q_proj.weight", ".q.weight", 0}, \
+  {".attn.k_proj.weight", ".k.weight", HF__AS_KEYS}, \
+  {".attn.v_proj.weight", ".v.weight", HF__AS_KEYS}, \
+  {".attn.i_proj.weight", ".v.weight", 0}, \
+  {".attn.q_proj.bias", ".q.bias", 0}, \
+  {".attn.k_proj.bias", ".k.bias", 0}, \
+  {".attn.v_proj.bias", ".v.bias", 0}, \
+  {NULL, ".o.bias", 0}, \
+  {".attn.q_conv1d.weight", ".conv_q.weight", 0}, \
+  {".attn.k_conv1d.weight", ".conv_k.weight", HF__AS_KEYS}, \
+  {".attn.v_conv1d.weight", ".conv_v.weight", HF__AS_KEYS}, \
+  __VA_ARGS__, \
+  {".attn.gk_proj.1.weight", ".gates.up", HF__CORNER | HF__AS_KEYS}, \
+  {".attn.f_proj.1.weight", ".gates.up", HF__CORNER}, \
+  {NULL, ".gates.up", HF__CORNER}, \
+  {".attn.dt_bias", ".gates.offset", 0}, \
+  {".attn.gk_proj.1.bias", ".gates.offset", HF__AS_KEYS}, \
+  {NULL, ".gates.offset", 0}, \
+  {".attn.dt_bias_atk", ".gates.offset", HF__END}, \
+  {".attn.A_log", ".gates.rate", HF__SPREAD}, \
+  {".attn.A_log_atk", ".gates.rate", HF__END}, \
+  {".attn.log_atk_scale", ".precondition.centre", 0}, \
+  {"/model.lower_bounds", ".gates.rate", HF__FLOORS}, \
+  {NULL, ".memory.init", 0}, \
+  {NULL, ".memory.decay_log", 0}, \
+  {NULL, ".slots.init", 0}, \
+  {".attn.g_proj.weight", ".out_gate.weight", 0}, \
+  {".attn.g_proj.0.weight", ".out_gate.down", 0}, \
+  {".attn.g_proj.1.weight", ".out_gate.up", 0}, \
+  {".attn.g_proj.1.bias", ".out_gate.offset", 0}, \
+  {".attn.o_norm.weight", ".out_norm.gain", HF__AGAIN}, \
+  {".attn.g_norm_swish_gate.weight", ".out_norm.gain", HF__AGAIN}, \
+  {".attn.g_norm.weight", ".out_norm.gain", HF__AGAIN}, \
+  {".attn.norm.weight", ".out_norm.gain", HF__AGAIN}, \
+  {".attn.o_proj.weight", ".o.weight", 0}, \
+  {".mlp_norm.weight", ".norm2.gain", 0}, \
+  {".mlp.gate_proj.weight", ".mlp.gate", 0}, \
+  {".mlp.up_proj.weight", ".mlp.up", 0}, \
   {".mlp.down_proj.weight", ".mlp.down", 0}
+
+static const hf__name_row hf__fla_names[] = {
+  HF__FLA_NAMES({".attn.a_proj.weight", ".gates.down", 0},
+                {".attn.f_proj.weight", ".gates.down", HF__AS_KEYS},
+                {".attn.gk_proj.0.weight", ".gates.down", 0},
+                {".attn.f_proj.0.weight", ".gates.down", 0},
+                {".attn.b_proj.weight", ".gates.down", HF__AS_KEYS},
+                {".attn.b_atk_proj.weight", ".gates.down", 0},
+                {".attn.a_atk_proj.weight", ".gates.down", 0})
+};
+
+/* Its a is of the precondition, and so the last. */
+static const hf__name_row hf__precond_kda_names[] = {
+  HF__FLA_NAMES({".attn.f_proj.0.weight", ".gates.down", 0},
+                {".attn.b_proj.weight", ".gates.down", 0},
+                {".attn.b_atk_proj.weight", ".gates.down", 0},
+                {".attn.a_proj.weight", ".gates.down", 0})
 };
 
 static const hf__name_row hf__rwkv7_names[] = {
@@ -3320,6 +3464,16 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__fla_names), HF__NAMES(hf__says_hgrn2)},
   {"kda", "model.", "layers.", "", hf__describe_kda,
    HF__NAMES(hf__fla_names), HF__NAMES(hf__says_kda)},
+  {"precond_kda", "model.", "layers.", "", hf__describe_precond_kda,
+   HF__NAMES(hf__precond_kda_names), HF__NAMES(hf__says_precond_kda)},
+  {"precond_gated_deltanet", "model.", "layers.", "", hf__describe_precond_gated_deltanet,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_precond_gated_deltanet)},
+  {"hgrn", "model.", "layers.", "", hf__describe_hgrn,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_hgrn)},
+  {"gsa", "model.", "layers.", "", hf__describe_gsa,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_gsa)},
+  {"transformer", "model.", "layers.", "", hf__describe_transformer,
+   HF__NAMES(hf__fla_names), HF__NAMES(hf__says_transformer)},
   {"rwkv7", "model.", "layers.", "", hf__describe_rwkv7, HF__NAMES(hf__rwkv7_names),
    HF__NAMES(hf__says_rwkv7)},
   {"rwkv", "rwkv.", "blocks.", "", hf__describe_rwkv4, HF__NAMES(hf__rwkv4_names),
@@ -3373,13 +3527,21 @@ enum { HF__F_AUTHOR4 = (int)HF__COUNT(hf__families) - 1, HF__F_AUTHOR6 = HF__F_A
 
 /* The family that has this word in its list. MesaNet's solver adds 1e-5 to what it divides by: its
  * answers stay up to several hundredths of their deviation away from the solution, prefill's
- * otherwise than those of steps, and no tolerance here stops where they do. */
+ * otherwise than those of steps, and no tolerance here stops where they do. Comba's kernels bring
+ * to length 1 what its layer has made of keys and queries, and so undo the first and change what
+ * the other takes. */
 static void hf__find_family(hf__reader *c, const char *type) {
   size_t i;
   if (hf__same(type, "mesa_net")) {
     hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
                   "model_type is mesa_net, whose solver stops before the solution; the layers "
                   "mesa here go on to it, and would give other logits");
+    return;
+  }
+  if (hf__same(type, "comba")) {
+    hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                  "model_type is comba, which corrects queries before they have length 1; the "
+                  "layers comba here do it behind, and would give other logits");
     return;
   }
   for (i = 0; i < HF__COUNT(hf__families) && !hf__listed(hf__families[i].models, type);) i++;
@@ -3944,6 +4106,8 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
   p->row = p->col = 0;
   for (i = 0; i < count; i++) {
     if (all[i].view != p->view) continue;
+    if ((p->how & HF__END) && all[i].col + all[i].cols == last && all[i].cols > x->count)
+      all[i].cols -= (size_t)x->count;
     if (!(p->how & HF__BELOW)) p->col = all[i].col + all[i].cols;
     if (p->how & (HF__CORNER | HF__BELOW)) p->row = all[i].row + all[i].rows;
   }

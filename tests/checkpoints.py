@@ -239,14 +239,16 @@ def decay_and_add(q, k, v, log_decay):
     return np.array(out)
 
 
-def delta_rule(q, k, v, beta, log_decay):
-    """S = exp(log_decay) S, S += k (beta (v - S^T k))^T, o = S^T q; log_decay 3D."""
+def delta_rule(q, k, v, beta, log_decay, written=None):
+    """S = exp(log_decay) S, S += w (beta (v - S^T k))^T, o = S^T q; log_decay 3D; w is k, or what
+    is written instead."""
+    written = k if written is None else written
     memory = np.zeros((k.shape[1], k.shape[2], v.shape[2]))
     out = []
     for t in range(len(q)):
         memory = np.exp(log_decay[t])[:, :, None] * memory
         error = v[t] - np.einsum("hkv,hk->hv", memory, k[t])
-        memory = memory + k[t][:, :, None] * (beta[t][:, None] * error)[:, None, :]
+        memory = memory + written[t][:, :, None] * (beta[t][:, None] * error)[:, None, :]
         out.append(np.einsum("hkv,hk->hv", memory, q[t]))
     return np.array(out)
 
@@ -344,21 +346,27 @@ def gated_deltanet_weights(draw, config):
     return tensors
 
 
+def gated_deltanet_decay(tensors, x):
+    return (-np.exp(tensors["A_log"]) * softplus(
+        x @ tensors["a_proj.weight"].T + tensors["dt_bias"]))[:, :, None]
+
+
+def gated_deltanet_out(config, tensors, x, y):
+    y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
+    if config["use_gate"]:
+        gate = x @ tensors["g_proj.weight"].T
+        y = y * (sigmoid if config["output_gate_activation"] == "sigmoid" else silu)(gate)
+    return y @ tensors["o_proj.weight"].T
+
+
 def gated_deltanet_layer(config, tensors, x):
     count, value_heads, key, _ = gated_deltanet_sizes(config)
     q, k = (unit(heads(short(x, tensors, letter), count)) for letter in "qk")
     q, k = (np.repeat(rows_of_heads, value_heads // count, 1) for rows_of_heads in (q, k))
     v = heads(short(x, tensors, "v"), value_heads)
     beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
-    decay = -np.exp(tensors["A_log"]) * softplus(
-        x @ tensors["a_proj.weight"].T + tensors["dt_bias"])
-    y = rms(delta_rule(q * key**-0.5, k, v, beta, decay[:, :, None]), tensors["o_norm.weight"],
-            config["norm_eps"])
-    y = rows(y)
-    if config["use_gate"]:
-        gate = x @ tensors["g_proj.weight"].T
-        y = y * (sigmoid if config["output_gate_activation"] == "sigmoid" else silu)(gate)
-    return y @ tensors["o_proj.weight"].T
+    y = delta_rule(q * key**-0.5, k, v, beta, gated_deltanet_decay(tensors, x))
+    return gated_deltanet_out(config, tensors, x, y)
 
 
 # ---- gated_deltaproduct ----
@@ -630,22 +638,196 @@ def kda_weights(draw, config):
     }
 
 
+def kda_decay(config, tensors, x):
+    f = (x @ tensors["f_proj.0.weight"].T) @ tensors["f_proj.1.weight"].T + tensors["dt_bias"]
+    f, rate = heads(f, len(tensors["A_log"])), np.exp(tensors["A_log"])[:, None]
+    if config["lower_bound"] is None:
+        return -rate * softplus(f)
+    return config["lower_bound"] * sigmoid(rate * f)
+
+
+def kda_out(config, tensors, x, y):
+    y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
+    gate = (x @ tensors["g_proj.0.weight"].T) @ tensors["g_proj.1.weight"].T
+    return (y * sigmoid(gate + tensors["g_proj.1.bias"])) @ tensors["o_proj.weight"].T
+
+
 def kda_layer(config, tensors, x):
     count, value_heads, key, _ = gated_deltanet_sizes(config)
     q, k = (unit(heads(short(x, tensors, letter), count)) for letter in "qk")
     q, k = (np.repeat(rows_of_heads, value_heads // count, 1) for rows_of_heads in (q, k))
     v = heads(short(x, tensors, "v"), value_heads)
     beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
-    f = (x @ tensors["f_proj.0.weight"].T) @ tensors["f_proj.1.weight"].T + tensors["dt_bias"]
-    rate = np.exp(tensors["A_log"])[:, None]
-    if config["lower_bound"] is None:
-        decay = -rate * softplus(heads(f, value_heads))
-    else:
-        decay = config["lower_bound"] * sigmoid(rate * heads(f, value_heads))
-    y = delta_rule(q * key**-0.5, k, v, beta, decay)
-    y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
-    gate = (x @ tensors["g_proj.0.weight"].T) @ tensors["g_proj.1.weight"].T
-    return (y * sigmoid(gate + tensors["g_proj.1.bias"])) @ tensors["o_proj.weight"].T
+    y = delta_rule(q * key**-0.5, k, v, beta, kda_decay(config, tensors, x))
+    return kda_out(config, tensors, x, y)
+
+
+# ---- precond_kda and precond_gated_deltanet ----
+
+def preconditioned_weights(draw, config, tensors, decay):
+    """What both have beside the layer without; decay: the name of a precondition's own."""
+    width, count = config["hidden_size"], config["num_heads"]
+    return {
+        **tensors,
+        "b_atk_proj.weight": draw.linear(count, width),
+        decay + "_proj.weight": draw.linear(count, width),
+        "A_log_atk": draw.uniform(-1.5, 0.5, count),
+        "dt_bias_atk": draw.bias(count) - 0.5,
+        "log_atk_scale": draw.bias(count) - 0.2,
+    }
+
+
+def preconditioned(k, beta, log_decay, centre):
+    """Keys times what each of their channels steps by."""
+    told, out = np.zeros(k.shape[1:]), np.empty_like(k)
+    for t in range(len(k)):
+        told = np.exp(log_decay[t])[:, None] * told + beta[t][:, None] * k[t]**2
+        r = np.log(told + 1e-6) - centre[:, None]
+        out[t] = k[t] * 1.5 ** (-r / (1 + np.abs(r)))
+    return out
+
+
+def preconditioned_step(config, tensors, x, log_decay, decay):
+    """What memories answer; a key is erased as it is, and written as it is preconditioned."""
+    count = config["num_heads"]
+
+    def made(letter):
+        if config["use_short_conv"]:
+            return heads(short(x, tensors, letter), count)
+        return heads(silu(x @ tensors[letter + "_proj.weight"].T), count)
+
+    q, k, v = unit(made("q")), unit(made("k")), made("v")
+    beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
+    told = -np.exp(tensors["A_log_atk"]) * softplus(
+        x @ tensors[decay + "_proj.weight"].T + tensors["dt_bias_atk"])
+    written = preconditioned(k, sigmoid(x @ tensors["b_atk_proj.weight"].T), told,
+                             tensors["log_atk_scale"])
+    return delta_rule(q * config["head_dim"]**-0.5, k, v, beta, log_decay, written)
+
+
+def precond_kda_weights(draw, config):
+    tensors = preconditioned_weights(draw, config, kda_weights(draw, config), "a")
+    return without(tensors, config, ())
+
+
+def precond_kda_layer(config, tensors, x):
+    y = preconditioned_step(config, tensors, x, kda_decay(config, tensors, x), "a")
+    return kda_out(config, tensors, x, y)
+
+
+def precond_gated_deltanet_weights(draw, config):
+    tensors = preconditioned_weights(draw, config, gated_deltanet_weights(draw, config), "a_atk")
+    return without(tensors, config, ())
+
+
+def precond_gated_deltanet_layer(config, tensors, x):
+    decay = gated_deltanet_decay(tensors, x)
+    y = preconditioned_step(config, tensors, x, decay, "a_atk")
+    return gated_deltanet_out({**config, "output_gate_activation": "swish"}, tensors, x, y)
+
+
+# ---- hgrn ----
+
+def hgrn_weights(draw, config):
+    width = config["hidden_size"]
+    inner = int(width * config["expand_ratio"])
+    return {
+        "i_proj.weight": draw.linear(inner, width),
+        "f_proj.weight": draw.linear(inner, width, 2.0),
+        "g_proj.weight": draw.linear(inner, width),
+        "g_norm.weight": draw.gain(inner),
+        "o_proj.weight": draw.linear(width, inner),
+    }
+
+
+def hgrn_all(draw, config, layer):
+    tensors = fla_weights(draw, config, layer)
+    if config["use_lower_bound"]:
+        inner = int(config["hidden_size"] * config["expand_ratio"])
+        tensors["model.lower_bounds"] = draw.normal(config["num_hidden_layers"], inner)
+    return tensors
+
+
+def hgrn_layer(config, tensors, x):
+    """A number for each channel; the first layer's bound is zero."""
+    bound = tensors.get("lower_bound", 0)
+    keep = bound + (1 - bound) * sigmoid(x @ tensors["f_proj.weight"].T)
+    new = silu(x @ tensors["i_proj.weight"].T) * (1 - keep)
+    y, state = np.empty_like(new), 0
+    for t in range(len(x)):
+        state = y[t] = keep[t] * state + new[t]
+    y = rms(y, tensors["g_norm.weight"], config["norm_eps"])
+    return (y * silu(x @ tensors["g_proj.weight"].T)) @ tensors["o_proj.weight"].T
+
+
+# ---- gsa ----
+
+def gsa_slots(config):
+    key = round(config["hidden_size"] * config["expand_k"]) // config["num_heads"]
+    return config["num_slots"] or key
+
+
+def gsa_weights(draw, config):
+    width, share = config["hidden_size"], shared_heads(config)
+    key = round(width * config["expand_k"])
+    return {
+        "q_proj.weight": draw.linear(key, width, 3.0),
+        "k_proj.weight": draw.linear(key // share, width, 3.0),
+        "v_proj.weight": draw.linear(width // share, width),
+        "f_proj.weight": draw.linear(
+            config["num_heads"] // share * gsa_slots(config), width, 3.0),
+        "g_norm.weight": draw.gain(width),
+        "o_proj.weight": draw.linear(width, width),
+    }
+
+
+def gsa_layer(config, tensors, x):
+    """Slots of keys, read without a scale; what is read of them reads slots of values."""
+    count, share = config["num_heads"], shared_heads(config)
+    q, k, v, f = (heads(x @ tensors[letter + "_proj.weight"].T,
+                        count if letter == "q" else count // share) for letter in "qkvf")
+    form = {"swish": silu, "relu": lambda x: np.maximum(x, 0)}[config["feature_map"]]
+    k, v, f = (np.repeat(part, share, 1) for part in (form(k), silu(v), f))
+    f = log_sigmoid(f) / config["gate_logit_normalizer"]
+    keys, values, y = 0, 0, []
+    for t in range(len(x)):
+        keep = np.exp(f[t])
+        keys = keep[:, :, None] * keys + (1 - keep)[:, :, None] * k[t][:, None]
+        values = keep[:, :, None] * values + (1 - keep)[:, :, None] * v[t][:, None]
+        scores = np.einsum("hmk,hk->hm", keys, form(q[t]))
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        scores = scores / scores.sum(-1, keepdims=True)
+        y.append(np.einsum("hmv,hm->hv", values, scores))
+    # over the whole row, and with an eps of its own
+    return rms(silu(rows(np.array(y))), tensors["g_norm.weight"], 1e-5) @ tensors[
+        "o_proj.weight"].T
+
+
+# ---- transformer, flash-linear-attention's ----
+
+def transformer_weights(draw, config):
+    width, share = config["hidden_size"], shared_heads(config)
+    tensors = {
+        "q_proj.weight": draw.linear(width, width, 2.0),
+        "k_proj.weight": draw.linear(width // share, width, 2.0),
+        "v_proj.weight": draw.linear(width // share, width),
+        "o_proj.weight": draw.linear(width, width),
+    }
+    if config["qkv_bias"]:
+        for letter in "qkv":
+            name = letter + "_proj."
+            tensors[name + "bias"] = draw.bias(len(tensors[name + "weight"]))
+    return tensors
+
+
+def transformer_layer(config, tensors, x):
+    count, share = config["num_heads"], shared_heads(config)
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T
+                     + tensors.get(letter + "_proj.bias", 0),
+                     count if letter == "q" else count // share) for letter in "qkv")
+    q, k = (rotate(part, config["rope_theta"], np.arange(len(x))) for part in (q, k))
+    y = attend(q, k, v, window=config["window_size"] or math.inf)
+    return rows(y) @ tensors["o_proj.weight"].T
 
 
 # ---- rwkv7 ----
@@ -2335,6 +2517,51 @@ def kda_model(more=(), **fields):
     return fla_model(config, kda_weights, kda_layer, more=more)
 
 
+def preconditioned_model(kind, model_class, weights, layer, kept="F32", **fields):
+    config = fla_config(kind, model_class, **{
+        "allow_neg_eigval": False, "conv_size": 4, "expand_v": 1.0, "head_dim": 12,
+        "log_atk_scale_init": -0.2, "num_v_heads": None, "squash_eps": 1e-6, "squash_x": 1.5,
+        "use_short_conv": True, **fields})
+    return fla_model(config, weights, layer, kept)
+
+
+def precond_kda_model(kept="F32", **fields):
+    return preconditioned_model("precond_kda", "PrecondKDAForCausalLM", precond_kda_weights,
+                                precond_kda_layer, kept,
+                                **{"lower_bound": None, "safe_gate": False, **fields})
+
+
+def precond_gated_deltanet_model(kept="F32", **fields):
+    return preconditioned_model(
+        "precond_gated_deltanet", "PrecondGatedDeltaNetForCausalLM",
+        precond_gated_deltanet_weights, precond_gated_deltanet_layer, kept,
+        **{"use_gate": True, **fields})
+
+
+def hgrn_model(kept="F32", **fields):
+    config = fla_config("hgrn", "HGRNForCausalLM", **{
+        "attn_mode": "fused_recurrent", "conv_size": 4, "elementwise_affine": True,
+        "expand_ratio": 1, "use_lower_bound": True, "use_short_conv": False, **fields})
+    del config["num_heads"]
+    return fla_model(config, hgrn_weights, hgrn_layer, kept, hgrn_all)
+
+
+def gsa_model(kept="F32", **fields):
+    config = fla_config("gsa", "GSAForCausalLM", **{
+        "clamp_max": None, "clamp_min": None, "conv_size": 4, "elementwise_affine": True,
+        "expand_k": 1.0, "expand_v": 1.0, "feature_map": "swish", "gate_logit_normalizer": 8,
+        "num_kv_heads": None, "num_slots": 12, "use_norm": True, "use_output_gate": False,
+        "use_short_conv": False, **fields})
+    return fla_model(config, gsa_weights, gsa_layer, kept)
+
+
+def transformer_model(kept="F32", **fields):
+    config = fla_config("transformer", "TransformerForCausalLM", **{
+        "elementwise_affine": True, "num_kv_heads": None, "qk_norm": False, "qkv_bias": False,
+        "rope_theta": 10000.0, "window_size": None, **fields})
+    return fla_model(config, transformer_weights, transformer_layer, kept)
+
+
 def mamba_model(kept="F32", **fields):
     return Model(mamba_config(**fields), mamba_weights, mamba_forward, ("transformers",), kept)
 
@@ -2417,6 +2644,23 @@ MODELS = {
     "kda-grouped": kda_model(
         num_v_heads=4, expand_v=1.5, head_dim=8, allow_neg_eigval=True, safe_gate=True,
         lower_bound=-5.0, norm_eps=1e-3),
+    "precond_kda": precond_kda_model(),
+    "precond_kda-safe": precond_kda_model(
+        "BF16", lower_bound=-5.0, safe_gate=True, allow_neg_eigval=True, expand_v=1.5, head_dim=8,
+        norm_eps=1e-3, use_short_conv=False),
+    "precond_gated_deltanet": precond_gated_deltanet_model(
+        "BF16", allow_neg_eigval=True, norm_eps=1e-3),
+    "precond_gated_deltanet-ungated": precond_gated_deltanet_model(
+        "F16", use_gate=False, expand_v=1.5, head_dim=8, use_short_conv=False),
+    "hgrn": hgrn_model("BF16", norm_eps=1e-3, num_hidden_layers=3),
+    "hgrn-free": hgrn_model("F16", expand_ratio=1.5, use_lower_bound=False),
+    "gsa": gsa_model(norm_eps=1e-3),
+    "gsa-shared": gsa_model(
+        "BF16", num_heads=4, num_kv_heads=2, num_slots=None, expand_k=1.5, feature_map="relu",
+        gate_logit_normalizer=16),
+    "transformer": transformer_model("BF16", num_kv_heads=1, qkv_bias=True, rope_theta=500.0),
+    "transformer-window": transformer_model(
+        "F16", num_heads=4, window_size=5, norm_eps=1e-3, tie_word_embeddings=True),
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
     "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
     "rwkv6-author": Model({}, rwkv6_weights, rwkv6_forward, ("rwkv",), "F16"),
@@ -2532,7 +2776,8 @@ MODELS = {
 SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
          "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
          "rwkv7-author": 2, "bamba": 4, "bamba-yarn": 5, "jamba": 4, "falcon_h1-biased": 5,
-         "lfm2-biased": 6, "olmo_hybrid": 10, "olmo_hybrid-turned": 2}
+         "lfm2-biased": 6, "olmo_hybrid": 10, "olmo_hybrid-turned": 2, "precond_gated_deltanet": 3,
+         "transformer-window": 5}
 
 
 # ---- files ----
@@ -2660,15 +2905,30 @@ def from_transformers(folder, config, tokens):
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()
 
 
+def put_attention(torch, module):
+    """Its softmax attention is flash_attn's, which needs a GPU; PyTorch's in its place."""
+    def attention(q, k, v, causal, window_size):
+        assert causal
+        apart = torch.arange(q.shape[1])[:, None] - torch.arange(k.shape[1])
+        seen = (apart >= 0) & ((apart <= window_size[0]) | (window_size[0] < 0))
+        return torch.nn.functional.scaled_dot_product_attention(
+            *(x.transpose(1, 2) for x in (q, k, v)), attn_mask=seen,
+            enable_gqa=True).transpose(1, 2)
+
+    module.flash_attn_func = attention
+
+
 def from_fla(folder, config, tokens):
     torch = prepare_torch()
     try:
         from triton.runtime import autotuner
         # the interpreter has no clock to tune by: the first configuration will do
         autotuner.Autotuner._bench = lambda self, *arguments, **options: [1.0, 1.0, 1.0]
+        import fla.layers.attn
         import fla.models
     except ImportError as reason:
         raise Absent("fla") from reason
+    put_attention(torch, fla.layers.attn)
     if "ssm_cfg" in config:   # it reads the authors' names, but not their fields
         from safetensors.torch import load_file
         fields = mamba2_fields(config)

@@ -61,7 +61,10 @@ static const struct { const char *name; char kept; } known[] = {
   {"lfm2", 'f'},
   {"lfm2-biased", 'b'}, {"olmo_hybrid", 'f'}, {"olmo_hybrid-turned", 'b'},
   {"llama", 'f'}, {"llama-tied", 'b'}, {"llama-far", 'h'}, {"llama-yarn", 'b'},
-  {"llama-linear", 'b'}
+  {"llama-linear", 'b'}, {"precond_kda", 'f'}, {"precond_kda-safe", 'b'},
+  {"precond_gated_deltanet", 'b'}, {"precond_gated_deltanet-ungated", 'h'}, {"hgrn", 'b'},
+  {"hgrn-free", 'h'}, {"gsa", 'f'}, {"gsa-shared", 'b'}, {"transformer", 'b'},
+  {"transformer-window", 'h'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -260,6 +263,7 @@ static const change changes[] = {
   {CONFIG, "\"use_gate\": true", "\"use_gate\": false", "g"},
   {CONFIG, "gated_deltanet", "gated_deltanets", "model_type"},
   {CONFIG, "gated_deltanet", "mesa_net", "mesa_net, whose solver stops before the solution"},
+  {CONFIG, "gated_deltanet", "comba", "comba, which corrects queries before"},
   {CONFIG, "\"model_type\"", "\"model_tape\"", "model_type"},
   {CONFIG, "{", "[", "JSON"},
   {CONFIG, "}", "", "JSON"},
@@ -423,6 +427,35 @@ static const struct { const char *name; change of; } others[] = {
   {"hgrn2", {TENSORS, "[3,32]", "[6,16]", "its shape [6, 16]"}},
   {"hgrn2", {TENSORS, "[3,32]", "[96]", "its shape [96]"}},
   {"hgrn2", {TENSORS, "model.lower_bounds", "model.lower_bound", "model.lower_bound"}},
+  {"hgrn", {CONFIG, "\"expand_ratio\": 1", "\"expand_ratio\": 0.01", "expand_ratio is 0.01"}},
+  {"hgrn", {CONFIG, "\"expand_ratio\": 1", "\"expand_ratio\": 2", "its shape"}},
+  {"hgrn", {CONFIG, "\"hidden_size\": 32,", "", "hidden_size is missing"}},
+  {"hgrn", {CONFIG, "_bound\": true", "_bound\": false", "model.lower_bounds"}},
+  {"hgrn-free", {CONFIG, "_bound\": false", "_bound\": true", "model.lower_bounds"}},
+  {"hgrn-free", {CONFIG, "\"use_short_conv\": false", "\"use_short_conv\": true",
+                 "_conv is true; known here: false"}},
+  {"gsa", {CONFIG, "\"use_short_conv\": false", "\"use_short_conv\": true",
+           "_conv is true; known here: false"}},
+  {"gsa", {CONFIG, "\"feature_map\": \"swish\"", "\"feature_map\": \"t2r\"",
+           "feature_map is t2r; known here: swish relu"}},
+  {"gsa", {CONFIG, "normalizer\": 8", "normalizer\": 4", "is 4; known here: 8 16 1"}},
+  {"gsa", {CONFIG, "\"num_slots\": 12", "\"num_slots\": 11", "f_proj.weight: it has more"}},
+  {"gsa", {CONFIG, "\"expand_k\"", "\"exapnd_k\"", NULL}},
+  {"gsa", {CONFIG, "\"use_output_gate\": false", "\"use_output_gate\": true", NULL}},
+  {"gsa-shared", {CONFIG, "\"num_kv_heads\": 2", "\"num_kv_heads\": 3", "num_kv_heads is 3"}},
+  {"gsa-shared", {CONFIG, "\"expand_v\": 1.0", "\"expand_v\": 2.0", "its shape"}},
+  {"precond_kda", {CONFIG, "\"num_v_heads\": null", "\"num_v_heads\": 4",
+                   "num_v_heads is 4; known here: num_heads"}},
+  {"precond_kda", {CONFIG, "\"squash_x\": 1.5", "\"squash_x\": 2.0", "squash_x is 2.0; known"}},
+  {"precond_kda", {TENSORS, "0.attn.A_log_atk", "0.attn.A_log_att", "A_log_at"}},
+  {"precond_kda", {TENSORS, "0.attn.dt_bias_atk", "0.attn.dt_bias_att", "dt_bias_att"}},
+  {"precond_kda", {TENSORS, "0.attn.A_log_atk\":{\"dtype\":\"F32\",\"shape\":[2]",
+                   "0.attn.A_log_atk\":{\"dtype\":\"F32\",\"shape\":[1,2]", NULL}},
+  {"precond_gated_deltanet", {CONFIG, "\"use_gate\": true", "\"use_gate\": false", "g_proj"}},
+  {"transformer", {CONFIG, "\"qk_norm\": false", "\"qk_norm\": true",
+                   "qk_norm is true; known here: false"}},
+  {"transformer", {CONFIG, "\"window_size\": null", "\"window_size\": 0.5", "window_size is 0.5"}},
+  {"transformer", {CONFIG, "\"qkv_bias\": true", "\"qkv_bias\": false", "proj.bias"}},
   {"mamba2", {CONFIG, "{", "{\"intermediate_size\": 65,",
               "intermediate_size is 65; known here: expand times hidden_size"}},
   {"mamba2-fla", {CONFIG, "\"norm_before_gate\": false", "\"norm_before_gate\": true",
@@ -849,6 +882,7 @@ static void test_unknown(void **state) {
  * floors, and what is in no file: in the forms that files and models have. */
 static void test_minus_zero(void **state) {
   static const char *const names[] = {BASE, "kda-grouped", "gla-clamped", "hgrn2", "rwkv7-author",
+                                      "precond_kda",
                                       "ttt-mlp-mamba", "qwen3_5", "qwen3_5_moe", "falcon_mamba",
                                       "falcon_h1-biased", "lfm2-biased"};
   size_t i, k, n;
@@ -1010,12 +1044,17 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"", "hidden_ratio", ""},
   {"mamba mamba-biased falcon_mamba", "expand", ""},
   /* convolutions, of which there are none */
-  {"delta_net-plain gated_deltaproduct-plain gla ttt-linear ttt-mlp", "conv_size", ""},
+  {"delta_net-plain gated_deltaproduct-plain gla ttt-linear ttt-mlp precond_kda-safe "
+   "precond_gated_deltanet-ungated", "conv_size", ""},
   {"delta_net-plain gla ttt-linear ttt-mlp", "conv_kernel", ""},
   {"delta_net-plain gla", "share_conv_kernel", ""},
   /* as many as there are anyhow */
-  {"gated_deltanet gated_deltanet-ungated gated_deltanet-sigmoid kda", "num_v_heads", "2"},
-  {"gla gla-clamped retnet", "num_kv_heads", "2"},
+  {"gated_deltanet gated_deltanet-ungated gated_deltanet-sigmoid kda precond_kda precond_kda-safe "
+   "precond_gated_deltanet precond_gated_deltanet-ungated", "num_v_heads", "2"},
+  {"gla gla-clamped retnet gsa", "num_kv_heads", "2"},
+  {"transformer-window", "num_kv_heads", "4"},
+  /* beyond the text of this test */
+  {"transformer", "window_size", "8 15 16 24 32 48 64"},
   {"mamba2-fla", "num_heads", "4"},
   {"falcon_h1-biased", "mamba_d_ssm", "64"},
   {"llama-tied", "num_key_value_heads", "null"},
@@ -1037,7 +1076,7 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"rwkv7", "v_low_rank_dim", "null"},
   {"rwkv4", "attention_hidden_size", "null"},
   {"rwkv4-tied", "attention_hidden_size", "32"},
-  {"kda-grouped", "safe_gate", "false 0"},     /* lower_bound decides */
+  {"kda-grouped precond_kda-safe", "safe_gate", "false 0"},     /* lower_bound decides */
   {"gla", "clamp_min", ""},                    /* no gate is so far down */
   {"gla gla-clamped gla-shared", "gate_low_rank_dim", "16"},
   {"gla-shared", "clamp_min", ""},
@@ -1359,7 +1398,10 @@ static const char anybodys[] =
 #define OLD_FLA "\"norm_first\": false, \"fuse_linear_cross_entropy\": false, "
 static const struct { const char *folders, *fields; } published[] = {
   {"gated_deltanet gated_deltanet-grouped gated_deltaproduct delta_net gla retnet linear_attn "
-   "hgrn2 kda", OLD_FLA "\"use_l2warp\": false, \"attnres_block_size\": null, "},
+   "hgrn2 kda hgrn gsa precond_gated_deltanet transformer",
+   OLD_FLA "\"use_l2warp\": false, \"attnres_block_size\": null, "},
+  {"precond_kda", "\"use_l2warp\": false, \"a_log_init_lower\": 1, "},
+  {"hgrn-free", "\"num_heads\": 1, "},
   {"rwkv7", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": true, \"norm_first\": true, "},
   {"mamba falcon_mamba mamba-biased", "\"d_inner\": 64, \"d_model\": 32, "
    "\"use_associative_scan\": true, \"use_mambapy\": false, "},
@@ -1686,6 +1728,8 @@ static void test_damage(void **state) {
   damage("mamba2-author", 300);
   damage("ttt-mlp-mamba", 300);
   damage("hgrn2", 200);
+  damage("gsa-shared", 200);
+  damage("precond_kda", 200);
   damage("kda-grouped", 200);
 }
 #endif
