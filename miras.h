@@ -1242,6 +1242,9 @@ typedef enum miras_weights {
   MIRAS_WEIGHTS_Q4,        /* such neighbours share a least number too, to which the scale times
                               0..15 is added: 5 bits each. The embedding, inputs and the head are
                               held q8                                                            */
+  MIRAS_WEIGHTS_Q4_PURE,   /* they too are held q4: of a model with many words a third to a half
+                              of the bytes that a token reads. Made for files that have them so;
+                              of others the head loses most                                      */
   MIRAS_WEIGHTS_COUNT
 } miras_weights;
 
@@ -1419,8 +1422,8 @@ typedef enum miras_rounding {
   MIRAS_ROUNDING_COUNT
 } miras_rounding;
 
-/* The numbers that a row's entries become for its products with matrices in MIRAS_WEIGHTS_Q8 and
- * MIRAS_WEIGHTS_Q4. */
+/* The numbers that a row's entries become for its products with matrices in MIRAS_WEIGHTS_Q8,
+ * MIRAS_WEIGHTS_Q4 and MIRAS_WEIGHTS_Q4_PURE. */
 typedef enum miras_products {
   MIRAS_PRODUCTS_FLOAT,    /* floats: the answers of the same numbers as floats, to rounding     */
   MIRAS_PRODUCTS_INT8,     /* whole numbers of 8 bits: 32 neighbours share a scale, the largest
@@ -3912,7 +3915,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(mixer.top_slots, 11, 0, 4096, 0, "mixer.key_slots"),
   {MIRAS__AT("heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
-   "float bf16 f16 q8 q4", ""},
+   "float bf16 f16 q8 q4 q4-pure", ""},
 #endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -25119,6 +25122,7 @@ static uint64_t miras__matching(const char *name, const char *patterns) {
 /* How a model with weights of a form holds a parameter. */
 static int miras__form_of(int form, int decay, int turned) {
   if (!decay) return MIRAS_WEIGHTS_FLOAT;
+  if (form == MIRAS_WEIGHTS_Q4_PURE) return MIRAS_WEIGHTS_Q4;
   return form == MIRAS_WEIGHTS_Q4 && turned ? MIRAS_WEIGHTS_Q8 : form;
 }
 
@@ -29190,7 +29194,7 @@ static MIRAS__COLD miras_result miras__program_make(const miras_model *m, const 
   p->out_epsilon = miras__epsilon(d->mixer.out_norm_epsilon, p->out_epsilon);
   p->inner_epsilon = d->mixer.from_values_epsilon;
   p->width = m->width, p->ld_x = m->ld_x;
-  p->form = (unsigned char)m->desc.weights;
+  p->form = (unsigned char)miras__form_of((int)m->desc.weights, 1, 0);
   p->norm = (unsigned char)m->desc.norm;
   p->drops = m->desc.dropout > 0;
   p->adapting.thins = m->desc.adapter.dropout > 0;
@@ -34405,7 +34409,7 @@ enum { MIRAS__ROWS = 8 };   /* row by row, which shorter forms than float may be
 
 /* The types of tensors, by miras_weights. */
 static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "I8", "U8"};
-MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_COUNT);
+MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_Q4_PURE);
 
 /* Is a tensor of this form in bricks? */
 static int miras__in_bricks(int form) {
@@ -34761,7 +34765,7 @@ static void miras__need_metadata(miras__file *f) {
 }
 
 static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payload) {
-  static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1, 1};
+  static const unsigned char wide[MIRAS_WEIGHTS_Q4_PURE] = {4, 2, 2, 1, 1};
   char text[MIRAS__NAME_SIZE];
   uint64_t bytes;
   int seen = 0, i;
@@ -34776,9 +34780,9 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
     seen |= key;
     if (key == 1) {
       miras__need_string(t, text);
-      for (x->form = 0; x->form < MIRAS_WEIGHTS_COUNT; x->form++)
+      for (x->form = 0; x->form < MIRAS_WEIGHTS_Q4_PURE; x->form++)
         if (miras__same(text, miras__dtypes[x->form])) break;
-      if (x->form == MIRAS_WEIGHTS_COUNT)
+      if (x->form == MIRAS_WEIGHTS_Q4_PURE)
         x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16, I8, U8");
     } else if (key == 2) {
       x->rank = miras__need_list(t, x->shape, 5);
@@ -34846,9 +34850,10 @@ static int miras__complete(const miras__file *f) {
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
-/* How matrices of a file are held of which one is of a form; so_far: what the others say. */
-static miras_weights miras__of_tensors(miras_weights so_far, int form) {
-  const int is = form % MIRAS__ROWS;
+/* How matrices of a file are held of which one is this; so_far: what the others say. */
+static miras_weights miras__of_tensors(miras_weights so_far, const miras__tensor *x) {
+  int is = x->form % MIRAS__ROWS;
+  if (is == MIRAS_WEIGHTS_Q4 && strncmp(x->name, "blocks.", 7) != 0) is = MIRAS_WEIGHTS_Q4_PURE;
   return is > (int)so_far ? (miras_weights)is : so_far;
 }
 
@@ -34872,7 +34877,7 @@ static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, si
     if (x.form) f->narrow = 1;
     if (miras__in_bricks(x.form) && (!f->bricks || x.range[0] < f->bricks))
       f->bricks = x.range[0];
-    if (x.form) f->d.weights = miras__of_tensors(f->d.weights, x.form);
+    if (x.form) f->d.weights = miras__of_tensors(f->d.weights, &x);
   }
   if (f->t.bad || !miras__complete(f)) return 0;
   /* Without a hole or an overlap, in whatever order, tensors begin where others end, but for the

@@ -5761,9 +5761,9 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
   if (m->desc.weights && !sits)
     return miras__say(why, n, "weights are not float; the fast tier trains with copies of its own"),
            0;
-  if (m->desc.weights == MIRAS_WEIGHTS_F16 || m->desc.weights == MIRAS_WEIGHTS_Q4)
+  if (m->desc.weights == MIRAS_WEIGHTS_F16 || m->desc.weights > MIRAS_WEIGHTS_Q8)
     return miras__say(why, n, "weights are %s; a session of the fast tier takes float, bf16 or q8",
-                      m->desc.weights == MIRAS_WEIGHTS_Q4 ? "q4" : "f16"), 0;
+                      m->desc.weights == MIRAS_WEIGHTS_F16 ? "f16" : "q4"), 0;
   if (m->desc.adapter.rank)
     return miras__say(why, n, "adapter.rank is %d; the fast tier takes 0: it has none",
                       m->desc.adapter.rank), 0;

@@ -160,7 +160,7 @@ static void test_logits(void **state) {
 /* Matrices of fewer bits: those of the file, or rounded, which is all that differs. */
 static void test_weights(void **state) {
   static float want[TOKENS * VOCAB], got[TOKENS * VOCAB], theirs[TOKENS * VOCAB];
-  static const double most[MIRAS_WEIGHTS_COUNT] = {0, 0.3, 0.03, 0.5, 8};
+  static const double most[MIRAS_WEIGHTS_COUNT] = {0, 0.3, 0.03, 0.5, 8, 8};
   int32_t tokens[TOKENS];
   size_t i, n;
   (void)state;

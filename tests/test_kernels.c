@@ -2108,7 +2108,7 @@ static void test_widen(void **state) {
   for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
     if (!inside_usable(k)) continue;
-    for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int form = 1; form <= MIRAS_WEIGHTS_Q4; form++)
       for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         const size_t rows = sizes[s][0], bytes = miras__packed_bytes(form, rows, sizes[s][1]);
         unsigned char *brick = place_bytes(0, bytes);
@@ -2171,7 +2171,7 @@ static void test_widen_times(void **state) {
   for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
     if (!inside_usable(k)) continue;
-    for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int form = 1; form <= MIRAS_WEIGHTS_Q4; form++)
       for (int mode = MIRAS__SET; mode <= MIRAS__ADD; mode++)
         for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
           for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
@@ -2239,7 +2239,7 @@ static void test_whole_times(void **state) {
     {1, 64, 32, 0}, {1, 70, 33, 0}, {3, 128, 700, 0}, {2, 33, 2100, 0}, {4, 64, 17, 0},
     {5, 130, 257, 32}, {33, 100, 300, 64}, {64, 65, 600, 0}, {70, 40, 31, 96}};
   (void)state;
-  for (int form = MIRAS_WEIGHTS_Q8; form < MIRAS_WEIGHTS_COUNT; form++)
+  for (int form = MIRAS_WEIGHTS_Q8; form <= MIRAS_WEIGHTS_Q4; form++)
     for (int mode = MIRAS__SET; mode <= MIRAS__ADD; mode++)
       for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         if (MIRAS_TEST_SHARE < 16 || i % 3 == 0)
@@ -2253,7 +2253,7 @@ static void test_whole_numbers(void **state) {
   for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = kernels_of(t);
     if (!inside_usable(k)) continue;
-    for (int form = MIRAS_WEIGHTS_Q8; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (int form = MIRAS_WEIGHTS_Q8; form <= MIRAS_WEIGHTS_Q4; form++)
       for (size_t i = 0; i < 6 * 5; i++) {
         const size_t M = 1 + i % 5;
         unsigned char *b = place_bytes(0, miras__packed_bytes(form, 64, 64));
@@ -2282,7 +2282,7 @@ static void test_packed_times(void **state) {
     {9, 3, 7, 5, 6}, {100, 64, 2, 33, 36}, {100, 64, 4, 16, 16} };
   const miras__kernels *k = kernels_of(-1);
   (void)state;
-  for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+  for (int form = 1; form <= MIRAS_WEIGHTS_Q4; form++)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
       const size_t rows = shapes[i][0], M = shapes[i][2], N = shapes[i][3], K = shapes[i][4];
       unsigned char *b = place_bytes(0, miras__packed_bytes(form, rows, N));
@@ -2310,7 +2310,7 @@ static void test_packed_parts(void **state) {
   const miras__kernels *k = kernels_of(-1);
   static float x[ROWS * COLS], y[ROWS * COLS], part[ROWS * COLS];
   (void)state;
-  for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+  for (int form = 1; form <= MIRAS_WEIGHTS_Q4; form++)
     for (int cut = 0; cut < 2; cut++) {
       const size_t bytes = miras__packed_bytes(form, ROWS, COLS), at = cut ? 41 : 64;
       unsigned char *whole = place_bytes(0, bytes), *parts = place_bytes(1, bytes);
@@ -2345,7 +2345,7 @@ static void test_narrow(void **state) {
                                   0x7f800000, 0xff800000 };
   const miras__kernels *k = kernels_of(-1);
   (void)state;
-  for (int form = MIRAS_WEIGHTS_BF16; form < MIRAS_WEIGHTS_COUNT; form++)
+  for (int form = MIRAS_WEIGHTS_BF16; form <= MIRAS_WEIGHTS_Q4; form++)
     for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
       for (size_t at = 0; at < 37; at++) {
         const size_t block = at / 32 * 32, bytes = miras__packed_bytes(form, 37, 1);
@@ -2374,7 +2374,7 @@ static void test_narrow_steps(void **state) {
   const miras__kernels *k = kernels_of(-1);
   static float x[ROWS * COLS], y[ROWS * COLS];
   (void)state;
-  for (int form = MIRAS_WEIGHTS_Q8; form < MIRAS_WEIGHTS_COUNT; form++)
+  for (int form = MIRAS_WEIGHTS_Q8; form <= MIRAS_WEIGHTS_Q4; form++)
     for (int kind = 0; kind < 3; kind++) {
       const size_t bytes = miras__packed_bytes(form, ROWS, COLS);
       unsigned char *to = place_bytes(0, bytes);
