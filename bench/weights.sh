@@ -7,11 +7,12 @@
 #
 # Time is that of bench/weights.c, one thread, models in turns, with every compiler that there is
 # and with and without AVX-512. For bits, each model is evaluated on the text in windows of its
-# training and in one pass, with its matrices as they are, in bf16, f16, q8 and q4; KiB are those
-# of the file that `lm convert` writes. A model is called what the folder is called that it lies in.
+# training and in one pass, with its matrices as they are and in FORMS; KiB are those of the file that
+# `lm convert` writes. A model is called what the folder is called that it lies in.
 #
 #   OUT        where programs and converted models are kept  bench/out
 #   COMPILERS  that time is measured with                    gcc clang
+#   FORMS      of weights, behind float                      bf16 f16 q8 q4 q4-pure
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -56,7 +57,7 @@ echo "|---|---|--:|--:|--:|--:|--:|"
 for model in "$@"; do
   first= name=$(basename "$model" .safetensors)
   [ "$name" != model ] || name=$(basename "$(dirname "$model")")
-  for weights in float bf16 f16 q8 q4; do
+  for weights in float ${FORMS:-bf16 f16 q8 q4 q4-pure}; do
     "$OUT/lm" convert "$model" --weights "$weights" --out "$OUT/converted.safetensors" >"$OUT/said"
     "$OUT/lm" eval "$model" "$text" --weights "$weights" --svg "$OUT/positions.svg" >"$OUT/said"
     pass=$(sed -n 's/^one pass, memory[^0-9]*\([0-9.]*\).*/\1/p' "$OUT/said")

@@ -285,8 +285,9 @@ typedef struct option {
    "tokenizer.json"},                                                                              \
   {"--threads", 'i', &(x).threads, 1, 256, "cores to use; the text is the same"},                  \
   {"--weights", 's', &(x).weights, 0, 0,                                                           \
-   "float, bf16, f16, q8 or q4: how matrices are held; else as a file of lm or GGUF has them, "    \
-   "and of a folder float"},                                                                       \
+   "float, bf16, f16, q8, q4 or q4-pure: how matrices are held; else as a file of lm or GGUF has "  \
+   "them, and of a folder float. q4 has the embedding and the head in q8, but where a file has "   \
+   "them in 4 bits, too"},                                                                     \
   {"--int8", 'f', &(x).int8, 0, 0,                                                                 \
    "multiply matrices in q8 and q4 by numbers of 8 bits: faster with AVX2 and AVX-512, and as "    \
    "rounded as the weights"},                                                                      \
@@ -373,7 +374,7 @@ static int take_options(const option *table, int argc, char **argv, const char *
       at[n] = argv[i];
     } else if (argv[i][0] || p->type == 't') *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
-             strcmp(p->name, "--weights") == 0  ? "float, bf16, f16, q8 or q4"
+             strcmp(p->name, "--weights") == 0  ? "float, bf16, f16, q8, q4 or q4-pure"
              : strcmp(p->name, "--ignore") == 0 ? "fields of config.json"
                                                 : "a file");
   }
@@ -415,15 +416,25 @@ static void not_opened(const char *model, miras_result result, const char *why) 
         "not known");
 }
 
-/* The form that holds what most matrices of a GGUF file have, with the fewest bytes. */
-static miras_weights gguf_weights(const char *path) {
+/* Is a tensor of a GGUF file of blocks that are held as they are in 4 bits? */
+static int gguf_is_q4(const miras_gguf *g, const char *tensor) {
+  const char *type = miras_gguf_type(g, tensor);
+  return type && (strcmp(type, "Q4_0") == 0 || strcmp(type, "Q4_1") == 0);
+}
+
+/* The form that holds what most matrices of a GGUF file have, with the fewest bytes; or, of q4,
+ * the one that its embedding and its head are of. */
+static miras_weights gguf_weights(const char *path, int q4) {
   miras_gguf *g = open_gguf(path);
   const int32_t type = gguf_whole(g, "general.file_type", 0);   /* ggml's numbers of its mixtures */
+  const int pure = gguf_is_q4(g, "token_embd.weight") &&
+                   (gguf_is_q4(g, "output.weight") || !miras_gguf_type(g, "output.weight"));
   miras_gguf_close(g);
-  switch (type) {
+  switch (q4 ? 2 : type) {
     case 1: return MIRAS_WEIGHTS_F16;
     case 32: return MIRAS_WEIGHTS_BF16;
-    case 2: case 3: case 14: case 15: return MIRAS_WEIGHTS_Q4;   /* Q4_0, Q4_1, Q4_K_S, Q4_K_M */
+    case 2: case 3: case 14: case 15:                      /* Q4_0, Q4_1, Q4_K_S, Q4_K_M */
+      return pure ? MIRAS_WEIGHTS_Q4_PURE : MIRAS_WEIGHTS_Q4;
     case 7: case 8: case 9: case 16: case 17: case 18: return MIRAS_WEIGHTS_Q8;   /* 5 to 8 bits */
     default: return MIRAS_WEIGHTS_FLOAT;
   }
@@ -438,7 +449,7 @@ static void narrow_windows(const source *o, miras_model_desc *d) {
 
 /* The descriptor of our own model or of another's; asked receives what the options say of it. */
 static int describe_model(const source *o, miras_model_desc *asked, miras_model_desc *d) {
-  static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8", "q4"};
+  static const char names[MIRAS_WEIGHTS_COUNT][8] = {"float", "bf16", "f16", "q8", "q4", "q4-pure"};
   miras_result result = MIRAS_ERR_FORMAT;
   char why[1024] = "";
   int i;
@@ -446,13 +457,16 @@ static int describe_model(const source *o, miras_model_desc *asked, miras_model_
   asked->limit = (uint64_t)o->limit;
   for (i = 0; o->weights && i < MIRAS_WEIGHTS_COUNT && strcmp(o->weights, names[i]) != 0;) i++;
   if (i == MIRAS_WEIGHTS_COUNT)
-    die(2, "--weights is %s; it must be float, bf16, f16, q8 or q4", o->weights);
+    die(2, "--weights is %s; it must be float, bf16, f16, q8, q4 or q4-pure", o->weights);
   asked->weights = (miras_weights)i;
-  if (!o->weights && miras_gguf_is(o->model)) asked->weights = gguf_weights(o->model);
+  if ((!o->weights || i == MIRAS_WEIGHTS_Q4) && miras_gguf_is(o->model))
+    asked->weights = gguf_weights(o->model, o->weights != NULL);
   *d = *asked;
   if (can_be_read(o->model))   /* a file and no folder */
     result = miras_model_desc_load(d, o->model, NULL);
-  if (result == MIRAS_OK && !o->weights) asked->weights = d->weights;
+  if (result == MIRAS_OK &&
+      (!o->weights || (i == MIRAS_WEIGHTS_Q4 && d->weights == MIRAS_WEIGHTS_Q4_PURE)))
+    asked->weights = d->weights;
   d->weights = asked->weights;
   if (result == MIRAS_OK && o->ignore)
     die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);

@@ -20,9 +20,10 @@
  * Versions 2 and 3, little-endian, one file for all of a model. The table gg__families has the
  * architectures. Numbers may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K.
  * Those of matrices that the model holds in the same form are taken as they are: F16, BF16, Q8_0 by
- * MIRAS_WEIGHTS_Q8, Q4_0 and Q4_1 by MIRAS_WEIGHTS_Q4. All others become floats, exactly as ggml
- * makes them, some lines at a time, and then what d->weights says: what had blocks is quantised a
- * second time, which loses a little more. A product is that of floats:
+ * MIRAS_WEIGHTS_Q8, Q4_0 and Q4_1 by MIRAS_WEIGHTS_Q4 (the embedding and the head by
+ * MIRAS_WEIGHTS_Q4_PURE). All others become floats, exactly as ggml makes them, some lines at a
+ * time, and then what d->weights says: what had blocks is quantised a second time, which loses a
+ * little more. A product is that of floats:
  * llama.cpp rounds what it multiplies quantised matrices by to 8 bits first, so its logits are a
  * little others.
  *
@@ -72,6 +73,8 @@ MIRAS_API size_t miras_gguf_texts(const miras_gguf *g, const char *key, const ch
                                   size_t *length, size_t room);
 MIRAS_API size_t miras_gguf_wholes(const miras_gguf *g, const char *key, int32_t *to, size_t room);
 MIRAS_API size_t miras_gguf_reals(const miras_gguf *g, const char *key, float *to, size_t room);
+/* What the numbers of a tensor are of, "Q4_0"; NULL: there is no such tensor. */
+MIRAS_API const char *miras_gguf_type(const miras_gguf *g, const char *tensor);
 
 #ifdef __cplusplus
 }
@@ -1299,5 +1302,10 @@ MIRAS_API size_t miras_gguf_reals(const miras_gguf *g, const char *key, float *t
   if (!p || p->type == GG__TEXT) return 0;
   for (i = 0; to && i < p->count && i < room; i++) to[i] = (float)gg__number(p, i);
   return p->count;
+}
+
+MIRAS_API const char *miras_gguf_type(const miras_gguf *g, const char *tensor) {
+  const hf__tensor *x = g && tensor ? hf__tensor_named(&g->c, tensor) : NULL;
+  return x ? x->type : NULL;
 }
 #endif /* MIRAS_GGUF_IMPLEMENTATION */

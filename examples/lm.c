@@ -868,7 +868,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
 /* ---- generate, eval, models ------------------------------------------------------------------ */
 
 static miras_weights weights_of(const options *o) {
-  static const char *const names[] = {"float", "bf16", "f16", "q8", "q4"};
+  static const char *const names[] = {"float", "bf16", "f16", "q8", "q4", "q4-pure"};
   int i = MIRAS_WEIGHTS_COUNT;
   while (--i && (!o->weights || strcmp(o->weights, names[i]) != 0)) {}
   return (miras_weights)i;
@@ -1020,7 +1020,7 @@ static void emit_bytes(FILE *f, const unsigned char *x, size_t n) {
 
 /* C source that holds a file: of a model with functions that open it, and its characters. */
 static int emit(const options *o) {
-  static const char *const name[] = {"FLOAT", "BF16", "F16", "Q8", "Q4"};
+  static const char *const name[] = {"FLOAT", "BF16", "F16", "Q8", "Q4", "Q4_PURE"};
   size_t n = 0;
   unsigned char *bytes = read_file(o->file[0], &n, 0);
   const int memory = n > 8 && !memcmp(bytes, "mirastat", 8);
@@ -1254,7 +1254,8 @@ static const option table[] = {
   {"adapt", "e", 'f', &given.adapt, 0, 0,
    "the head goes on learning from the text: what is that worth?"},
   {"with", "r", 's', &given.with, 0, 0, "the model that reads (examples/weights/yaad.safetensors)"},
-  {"weights", "gecr", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8, q4"},
+  {"weights", "gecr", 's', &given.weights, 0, 0,
+   "how matrices are held: float, bf16, f16, q8, q4, q4-pure"},
   {"limit", "gecr", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,
    "chart of the losses by position (lm_eval.svg)"},

@@ -146,8 +146,9 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
                           : command == 't' ? "a text file to learn from"
                           : command == 'r' ? "a text file" : "a model file");
   if (o->weights && strcmp(o->weights, "float") && strcmp(o->weights, "bf16") &&
-      strcmp(o->weights, "f16") && strcmp(o->weights, "q8") && strcmp(o->weights, "q4"))
-    die(2, "--weights is \"%s\"; it must be float, bf16, f16, q8 or q4", o->weights);
+      strcmp(o->weights, "f16") && strcmp(o->weights, "q8") && strcmp(o->weights, "q4") &&
+      strcmp(o->weights, "q4-pure"))
+    die(2, "--weights is \"%s\"; it must be float, bf16, f16, q8, q4 or q4-pure", o->weights);
 }
 
 #endif

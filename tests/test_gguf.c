@@ -1019,9 +1019,10 @@ static void test_weights(void **state) {
  * their steps, and least numbers below the smallest half that is normal. Of a block whose scale is
  * no number all numbers are none. */
 static void test_held(void **state) {
-  static const struct { int kind; miras_weights weights; } rows[] = {
-    {1, MIRAS_WEIGHTS_F16}, {2, MIRAS_WEIGHTS_BF16}, {7, MIRAS_WEIGHTS_Q8},
-    {3, MIRAS_WEIGHTS_Q4}, {4, MIRAS_WEIGHTS_Q4}};
+  static const struct { int kind; miras_weights weights; const char *type; } rows[] = {
+    {1, MIRAS_WEIGHTS_F16, "F16"}, {2, MIRAS_WEIGHTS_BF16, "BF16"}, {7, MIRAS_WEIGHTS_Q8, "Q8_0"},
+    {3, MIRAS_WEIGHTS_Q4, "Q4_0"}, {4, MIRAS_WEIGHTS_Q4, "Q4_1"},
+    {3, MIRAS_WEIGHTS_Q4_PURE, "Q4_0"}, {4, MIRAS_WEIGHTS_Q4_PURE, "Q4_1"}};
   size_t i;
   int bad;
   (void)state;
@@ -1030,6 +1031,7 @@ static void test_held(void **state) {
       const int kind = rows[i].kind;
       char why[256] = "";
       miras_model_desc d;
+      miras_gguf *g;
       miras_model *m;
       make_typed(kind, 0);
       if (bad)   /* infinity, in the second block of the second line */
@@ -1039,6 +1041,10 @@ static void test_held(void **state) {
       memset(&d, 0, sizeof d);
       d.weights = rows[i].weights;
       assert_int_equal(miras_gguf_desc(&d, path, NULL, NULL, why, sizeof why), MIRAS_OK);
+      g = miras_gguf_read(path, NULL, why, sizeof why);
+      assert_string_equal(miras_gguf_type(g, "token_embd.weight"), rows[i].type);
+      assert_null(miras_gguf_type(g, "token_embd"));
+      miras_gguf_close(g);
       m = miras_gguf_open(&d, path, NULL, NULL, why, sizeof why);
       if (!m) fail_msg("%s", why);
       if (d.weights != MIRAS_WEIGHTS_Q4) compare(m, "embed.weight", "token_embd.weight", kind);

@@ -95,7 +95,7 @@ cmp -s out/t out/u || say 'resumed, a model that is trained on ends elsewhere'
 # Shorter weights: the file is shorter, a float's numbers are the shorter's, and so is what it says.
 # Matrices lie in blocks of 32 rows and 16 columns or more, which are padded: so it is wider here.
 train text --out out/wide --chars --dim 32 --hidden 32; expect 0 'wrote' $?
-for form in bf16 f16 q8 q4; do
+for form in bf16 f16 q8 q4 q4-pure; do
   "$lm" convert out/wide --weights $form --out out/v >log 2>&1; expect 0 'wrote out/v' $?
   "$lm" convert out/v --weights float --out out/w >log 2>&1; expect 0 'wrote out/w' $?
   [ "$(wc -c <out/v)" -lt "$(wc -c <out/wide)" ] || say "$form takes as many bytes as float"
@@ -104,7 +104,7 @@ for form in bf16 f16 q8 q4; do
   "$lm" eval out/v some --weights $form >log 2>&1; expect 0 'windows of 8' $?
 done
 "$lm" convert out/y --weights q3 --out out/v >log 2>&1
-expect 2 'it must be float, bf16, f16, q8 or q4' $?
+expect 2 'it must be float, bf16, f16, q8, q4 or q4-pure' $?
 "$lm" convert out/y --out out/y >log 2>&1; expect 2 'out/y, which is read from' $?
 
 # Nothing that is written takes the place of what is read, by whatever name; the model goes on in

@@ -204,12 +204,16 @@ done
 same got want 'a file of ours'
 "$run" "$model/model.safetensors" --ids --tokens 12 --seed 3 <twenty >got 2>log; expect 0 '' $?
 same got want 'a file and not its folder'
-for weights in bf16 f16 q8; do
+for weights in bf16 f16 q8 q4 q4-pure; do
   "$run" "$model" --weights $weights --save small.safetensors >log 2>&1; expect 0 '' $?
   "$run" "$model" --weights $weights --ids --tokens 12 --seed 3 <twenty >want 2>log
   "$run" small.safetensors --weights $weights --ids --tokens 12 --seed 3 <twenty >got 2>log
   same got want "$weights"
+  "$run" small.safetensors --ids --tokens 12 --seed 3 <twenty >got 2>log
+  same got want "a file in $weights"
 done
+"$run" small.safetensors --weights q4 --ids --tokens 12 --seed 3 <twenty >got 2>log
+same got want 'q4 of a file whose head has 4 bits'
 
 # Bytes times bytes: the same text on any number of threads; of other weights it is refused.
 "$run" "$model" --weights q8 --int8 --ids --tokens 12 --seed 3 <twenty >want 2>log; expect 0 '' $?
