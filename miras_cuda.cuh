@@ -1759,6 +1759,9 @@ extern __shared__ __align__(16) unsigned char miras__fast_room[];
   #define MIRAS__ALL_OF _Pragma("unroll")
   #define MIRAS__EACH_OF _Pragma("unroll 1")
 #else
+  #define __popc __builtin_popcount
+  #define __expf expf
+  #define __fdividef(x, y) ((x) / (y))
   #define MIRAS__ALL_OF
   #define MIRAS__EACH_OF
 #endif
@@ -1807,27 +1810,32 @@ __device__ static inline void miras__put8(bf16 *p, const float x[8]) {
   u.z = miras__halves(x[4], x[5]), u.w = miras__halves(x[6], x[7]);
   *(uint4 *)(void *)p = u;
 }
+__device__ static inline void miras__get4(float x[4], const float *p) {
+  const float4 u = *(const float4 *)(const void *)p;
+  x[0] = u.x, x[1] = u.y, x[2] = u.z, x[3] = u.w;
+}
+__device__ static inline void miras__put4(float *p, float x, float y, float z, float w) {
+  float4 u;
+  u.x = x, u.y = y, u.z = z, u.w = w, *(float4 *)(void *)p = u;
+}
 __device__ static inline void miras__get8(float x[8], const float *p) {
-  const float4 a = *(const float4 *)(const void *)p, b = *(const float4 *)(const void *)(p + 4);
-  x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
-  x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+  miras__get4(x, p), miras__get4(x + 4, p + 4);
 }
 
+#define MIRAS__EIGHT MIRAS__ALL_OF for (unsigned e = 0; e < 8; e++)
+#define MIRAS__ONES {1, 1, 1, 1, 1, 1, 1, 1}
 __device__ static inline void miras__put_or_add8(bf16 *p, float x[8], int adds) {
   float v[8];
   if (adds) miras__get8(v, p);
-  for (unsigned e = 0; adds && e < 8; e++) x[e] += v[e];
+  if (adds) MIRAS__EIGHT x[e] += v[e];
   miras__put8(p, x);
 }
 
 /* 1 / (1 + exp(-x)), whose last bits bfloat16 does not see. */
 __device__ static inline float miras__logistic(float x) {
-#ifdef __CUDACC__
   return __fdividef(1, 1 + __expf(-x));
-#else
-  return 1 / (1 + expf(-x));
-#endif
 }
+__device__ static inline float miras__left(float x) { return __expf(x); }  /* exp x of x up to 0  */
 __device__ static inline float miras__softened(float x) {   /* log(1 + exp x) */
   return x > 20 ? x : log1pf(expf(x));
 }
@@ -1874,25 +1882,18 @@ __device__ static inline float miras__lanes_sum(float x, unsigned lanes) {
   for (unsigned k = lanes / 2; k; k /= 2) x += __shfl_xor_sync(0xffffffffu, x, k);
   return x;
 }
-/* Over a block, told to all its threads; room: a float for each warp. */
-__device__ static inline float miras__block_sum(float x, float *room) {
-  float all = 0;
-  x = miras__lanes_sum(x, 32);
+/* Sums over a block, or the most, told to all its threads; room: a float for each warp. */
+template <int MOST> __device__ static inline float miras__block_all(float x, float *room) {
+  for (unsigned k = 16; k; k /= 2) {
+    const float y = __shfl_xor_sync(0xffffffffu, x, k);
+    x = MOST ? fmaxf(x, y) : x + y;
+  }
   __syncthreads();
   if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
   __syncthreads();
-  for (unsigned i = 0; i < blockDim.x / 32; i++) all += room[i];
-  return all;
-}
-__device__ static inline float miras__block_most(float x, float *room) {
-  float all;
-  for (unsigned k = 16; k; k /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, k));
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
-  __syncthreads();
-  all = room[0];
-  for (unsigned i = 1; i < blockDim.x / 32; i++) all = fmaxf(all, room[i]);
-  return all;
+  x = room[0];
+  for (unsigned i = 1; i < blockDim.x / 32; i++) x = MOST ? fmaxf(x, room[i]) : x + room[i];
+  return x;
 }
 
 /* ---- copies, and products of a warp ---- */
@@ -2127,6 +2128,17 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
 
 /* ---- R: rows ---- */
 
+/* Where a group of lanes is: its item, row and head; in: there is such an item. */
+typedef struct miras__fast_item {
+  unsigned lane, item, row, h, in;
+} miras__fast_item;
+template <class A> __device__ static inline miras__fast_item miras__fast_item_of(const A &a) {
+  const unsigned item = (blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x) >> __popc(a.lanes - 1);
+  const unsigned in = item < a.items, row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
+  const miras__fast_item at = {threadIdx.x & (a.lanes - 1), item, row, h, in};
+  return at;
+}
+
 /* Norms of each of `heads` heads of n columns, as room @29 has them: root mean squares or, with a
  * bias, layer norms, with a gain and, where there is one, a gate. step: between the gains of heads.
  * Back, d is the gradient of y; dx = base + ..., which may be each other's place; stats [rows,
@@ -2142,92 +2154,86 @@ typedef struct miras__fast_norm {
 
 /* Mean and 1 / deviation of a row; of rows that there are not, of zeros. */
 __device__ static inline void miras__fast_stats(const miras__fast_norm *a, const bf16 *x,
-                                                unsigned lane, int in, float *mean,
+                                                unsigned lane, unsigned in, float *mean,
                                                 float *inverse) {
   const float n = (float)a->n;
   float v[8], sum = 0;
-  unsigned c, e;
   *mean = 0;
   if (a->bias) {
-    for (c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
+    for (unsigned c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
       miras__get8(v, x + c);
-      for (e = 0; e < 8; e++) sum += v[e];
+      MIRAS__EIGHT sum += v[e];
     }
     *mean = miras__lanes_sum(sum, a->lanes) / n;
     sum = 0;
   }
-  for (c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
+  for (unsigned c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
     miras__get8(v, x + c);
-    for (e = 0; e < 8; e++) sum += (v[e] - *mean) * (v[e] - *mean);
+    MIRAS__EIGHT sum += (v[e] - *mean) * (v[e] - *mean);
   }
   *inverse = 1 / sqrtf(miras__lanes_sum(sum, a->lanes) / n + a->epsilon);
 }
 
+template <int GATED>
 MIRAS__FAST_GRID(256, 4) miras__run_fast_norm(const __grid_constant__ miras__fast_norm a) {
-  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
-  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes, in = item < a.items;
-  const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
-  const bf16 *const x = a.x + (size_t)row * a.ldx + h * a.n;
-  float v[8], g[8], w[8], mean, inverse;
-  unsigned c, e;
-  miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
-  for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
+  const miras__fast_item at = miras__fast_item_of(a);
+  const size_t from = at.h * a.step;
+  const bf16 *const x = a.x + (size_t)at.row * a.ldx + at.h * a.n;
+  const bf16 *const gate = GATED ? a.gate + (size_t)at.row * a.ld_gate + at.h * a.n : NULL;
+  bf16 *const y = a.y + (size_t)at.row * a.ldy + at.h * a.n;
+  float v[8], g[8], slope[8], mean, inverse, w[8] = MIRAS__ONES;
+  miras__fast_stats(&a, x, at.lane, at.in, &mean, &inverse);
+  mean *= -inverse;
+  for (unsigned c = 8 * at.lane; at.in && c < a.n; c += 8 * a.lanes) {
     miras__get8(v, x + c);
-    if (a.gain) miras__get8(w, a.gain + h * a.step + c);
-    for (e = 0; e < 8; e++) v[e] = (v[e] - mean) * inverse * (a.gain ? w[e] : 1);
-    if (a.bias) miras__get8(w, a.bias + h * a.step + c);
-    for (e = 0; a.bias && e < 8; e++) v[e] += w[e];
-    if (a.gate) miras__get8(g, a.gate + (size_t)row * a.ld_gate + h * a.n + c);
-    if (a.gate) miras__fast_f<8>(a.function, g, w);
-    for (e = 0; a.gate && e < 8; e++) v[e] *= g[e];
-    miras__put8(a.y + (size_t)row * a.ldy + h * a.n + c, v);
+    if (a.gain) miras__get8(w, a.gain + from + c);
+    MIRAS__EIGHT v[e] = (v[e] * inverse + mean) * w[e];
+    if (a.bias) miras__get8(g, a.bias + from + c);
+    if (a.bias) MIRAS__EIGHT v[e] += g[e];
+    if (GATED) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
+    if (GATED) MIRAS__EIGHT v[e] *= g[e];
+    miras__put8(y + c, v);
   }
 }
 
+template <int GATED>
 MIRAS__FAST_GRID(256, 4) miras__run_fast_norm_back(const __grid_constant__ miras__fast_norm a) {
-  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
-  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes, in = item < a.items;
-  const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
-  const bf16 *const x = a.x + (size_t)row * a.ldx + h * a.n;
-  const bf16 *const d = a.d + (size_t)row * a.ldd + h * a.n;
-  const bf16 *const gate = a.gate ? a.gate + (size_t)row * a.ld_gate + h * a.n : NULL;
-  const float *const gain = a.gain ? a.gain + h * a.step : NULL;
+  const miras__fast_item at = miras__fast_item_of(a);
+  const size_t from = at.h * a.step;
+  const bf16 *const x = a.x + (size_t)at.row * a.ldx + at.h * a.n;
+  const bf16 *const d = a.d + (size_t)at.row * a.ldd + at.h * a.n;
+  const bf16 *const gate = GATED ? a.gate + (size_t)at.row * a.ld_gate + at.h * a.n : NULL;
   float v[8], g[8], t[8], slope[8], mean, inverse, along = 0, means = 0;
-  unsigned c, e;
-  miras__fast_stats(&a, x, lane, (int)in, &mean, &inverse);
-  for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
-    miras__get8(v, x + c);
-    miras__get8(t, d + c);
-    if (gate) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
-    for (e = 0; e < 8; e++) {        /* g becomes its gradient                                    */
-      const float w = gain ? gain[c + e] : 1, z = v[e] - mean;
-      if (gate) {
-        const float f = g[e];
-        const float bias = a.bias ? a.bias[h * a.step + c + e] : 0;
-        g[e] = t[e] * (z * inverse * w + bias) * slope[e];
-        t[e] *= f;
+  miras__fast_stats(&a, x, at.lane, at.in, &mean, &inverse);
+  for (unsigned c = 8 * at.lane; at.in && c < a.n; c += 8 * a.lanes) {
+    float w[8] = MIRAS__ONES;
+    miras__get8(v, x + c), miras__get8(t, d + c);
+    if (GATED) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
+    else if (a.gain) miras__get8(w, a.gain + from + c);
+    MIRAS__EIGHT {
+      if (GATED && a.gain) w[e] = a.gain[from + c + e];
+      v[e] = (v[e] - mean) * inverse;
+      if (GATED) {                   /* g becomes its gradient                                    */
+        slope[e] *= t[e] * (v[e] * w[e] + (a.bias ? a.bias[from + c + e] : 0));
+        t[e] *= g[e], g[e] = slope[e];
       }
-      means += t[e] * w, along += t[e] * w * z;
+      t[e] *= w[e], means += t[e], along += t[e] * v[e];
     }
-    if (gate) miras__put8(a.dgate + (size_t)row * a.ld_dgate + h * a.n + c, g);
+    if (GATED) miras__put8(a.dgate + (size_t)at.row * a.ld_dgate + at.h * a.n + c, g);
   }
-  along = miras__lanes_sum(along, a.lanes) / (float)a.n * inverse;
+  along = miras__lanes_sum(along, a.lanes) / (float)a.n;
   means = a.bias ? miras__lanes_sum(means, a.lanes) / (float)a.n : 0;
-  if (in && !lane) a.stats[2 * item] = mean, a.stats[2 * item + 1] = inverse;
-  for (c = 8 * lane; in && c < a.n; c += 8 * a.lanes) {
-    miras__get8(v, x + c);
-    miras__get8(t, d + c);
-    if (gate) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
-    for (e = 0; e < 8; e++) {
-      if (gate) t[e] *= g[e];
-      v[e] = (v[e] - mean) * inverse * along;
-      t[e] = inverse * (t[e] * (gain ? gain[c + e] : 1) - means - v[e]);
-    }
-    if (a.base) {
-      miras__get8(v, a.base + (size_t)row * a.ld_base + h * a.n + c);
-      for (e = 0; e < 8; e++) t[e] += v[e];
-    }
-    miras__put8(a.dx + (size_t)row * a.ld_dx + h * a.n + c, t);
+  if (at.in && !at.lane) a.stats[2 * at.item] = mean, a.stats[2 * at.item + 1] = inverse;
+  for (unsigned c = 8 * at.lane; at.in && c < a.n; c += 8 * a.lanes) {
+    float w[8] = MIRAS__ONES;
+    miras__get8(v, x + c), miras__get8(t, d + c);
+    if (GATED) miras__get8(g, gate + c), miras__fast_f<8>(a.function, g, slope);
+    else if (a.gain) miras__get8(w, a.gain + from + c);
+    if (GATED) MIRAS__EIGHT t[e] *= g[e] * (a.gain ? a.gain[from + c + e] : 1);
+    MIRAS__EIGHT t[e] = inverse * (t[e] * w[e] - means - (v[e] - mean) * inverse * along);
+    if (a.base) miras__get8(v, a.base + (size_t)at.row * a.ld_base + at.h * a.n + c);
+    if (a.base) MIRAS__EIGHT t[e] += v[e];
+    miras__put8(a.dx + (size_t)at.row * a.ld_dx + at.h * a.n + c, t);
   }
 }
 
@@ -2246,15 +2252,14 @@ typedef struct miras__fast_sums {
 } miras__fast_sums;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_sums(const __grid_constant__ miras__fast_sums a) {
   float *const room = (float *)(void *)miras__fast_room;
-  const unsigned strip = blockIdx.x / a.across, c = blockIdx.x % a.across * 256 +
-                                                    threadIdx.x % 32 * 8;
-  const unsigned first = strip * MIRAS__FAST_STRIP;
+  const unsigned strip = blockIdx.x / a.across, first = strip * MIRAS__FAST_STRIP;
+  const unsigned col = blockIdx.x % a.across * 256 + threadIdx.x;
+  const unsigned c = col - threadIdx.x + threadIdx.x % 32 * 8;
   for (unsigned set = 0; set < a.sets; set++) {
     float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, d[8], v[8];
     const unsigned back = a.what == MIRAS__SUM_CONV && set < a.taps ? a.taps - 1 - set : 0;
     for (unsigned r = threadIdx.x / 32; r < MIRAS__FAST_STRIP && c < a.cols; r += 8) {
       const unsigned row = first + r;
-      unsigned e;
       if (row >= a.rows) break;
       if (back && row % a.length < back) continue;
       miras__get8(d, a.d + (size_t)row * a.ldd + c);
@@ -2262,26 +2267,25 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_sums(const __grid_constant__ miras__fas
         float slope[8];
         miras__get8(v, a.gate + (size_t)row * a.ld_gate + c);
         miras__fast_f<8>(a.function, v, slope);
-        for (e = 0; e < 8; e++) d[e] *= v[e];
+        MIRAS__EIGHT d[e] *= v[e];
       }
       if (a.what == MIRAS__SUM_GAIN && !set) {
         const float *const s = a.stats + 2 * ((size_t)row * a.heads + c / a.n);
         miras__get8(v, a.x + (size_t)row * a.ldx + c);
-        for (e = 0; e < 8; e++) d[e] *= (v[e] - s[0]) * s[1];
+        MIRAS__EIGHT d[e] *= (v[e] - s[0]) * s[1];
       } else if (a.what == MIRAS__SUM_TIMES || (a.what == MIRAS__SUM_CONV && set < a.taps)) {
         miras__get8(v, a.x + (size_t)(row - back) * a.ldx + c);
-        for (e = 0; e < 8; e++) d[e] *= v[e];
+        MIRAS__EIGHT d[e] *= v[e];
       }
-      for (e = 0; e < 8; e++) all[e] += d[e];
+      MIRAS__EIGHT all[e] += d[e];
     }
     __syncthreads();
     for (unsigned e = 0; e < 8; e++) room[threadIdx.x * 8 + e] = all[e];
     __syncthreads();
-    if (blockIdx.x % a.across * 256 + threadIdx.x < a.cols) {
+    if (col < a.cols) {
       float sum = 0;
       for (unsigned r = 0; r < 8; r++) sum += room[r * 256 + threadIdx.x];
-      a.to[((size_t)strip * a.sets + set) * a.cols + blockIdx.x % a.across * 256 + threadIdx.x] =
-        sum;
+      a.to[((size_t)strip * a.sets + set) * a.cols + col] = sum;
     }
   }
 }
@@ -2398,77 +2402,64 @@ typedef struct miras__fast_conv {
 __device__ static inline void miras__fast_conv_sum(const miras__fast_conv *a, unsigned row,
                                                    unsigned c, float sum[8]) {
   const unsigned cols = a->heads * a->n, t = row % a->tokens;
+  const unsigned first = a->tails || t + 1 >= a->taps ? 0 : a->taps - 1 - t;
+  const bf16 *const x = a->x + (size_t)row * a->ldx + c;
+  const bf16 *p = a->tails ? (const bf16 *)(const void *)(a->tails + row * a->apart) + c
+                           : x - (size_t)(a->taps - 1 - first) * a->ldx;
+  const float *by = a->w + (size_t)first * cols + c;
   float v[8], w[8];
-  unsigned j, e;
   if (!a->taps) {
-    miras__get8(sum, a->x + (size_t)row * a->ldx + c);
+    miras__get8(sum, x);
     return;
   }
-  for (e = 0; e < 8; e++) sum[e] = 0;
+  MIRAS__EIGHT sum[e] = 0;
   if (a->bias) miras__get8(sum, a->bias + c);
-  for (j = 0; a->tails && j < a->taps; j++) {
-    const bf16 *const tail = (const bf16 *)(const void *)(a->tails + row * a->apart);
-    miras__get8(v, j + 1 < a->taps ? tail + j * a->ld_tail + c : a->x + (size_t)row * a->ldx + c);
-    miras__get8(w, a->w + (size_t)j * cols + c);
-    for (e = 0; e < 8; e++) sum[e] += w[e] * v[e];
-  }
-  for (j = a->tails ? a->taps : t + 1 < a->taps ? a->taps - 1 - t : 0; j < a->taps; j++) {
-    miras__get8(v, a->x + (size_t)(row + j + 1 - a->taps) * a->ldx + c);
-    miras__get8(w, a->w + (size_t)j * cols + c);
-    for (e = 0; e < 8; e++) sum[e] += w[e] * v[e];
+  MIRAS__EACH_OF for (unsigned j = first; j < a->taps; j++, by += cols) {
+    miras__get8(v, j + 1 < a->taps ? p : x), miras__get8(w, by);
+    p += a->tails ? a->ld_tail : a->ldx;
+    MIRAS__EIGHT sum[e] += w[e] * v[e];
   }
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_conv(const __grid_constant__ miras__fast_conv a) {
-  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
-  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes;
-  const int in = item < a.items && 8 * lane < a.n;
-  const unsigned row = in ? item / a.heads : 0, c = (in ? item % a.heads : 0) * a.n + 8 * lane;
+  const miras__fast_item at = miras__fast_item_of(a);
+  const unsigned row = at.row, lane = at.lane, c = at.h * a.n + 8 * lane;
+  const int in = at.in && 8 * lane < a.n;
   float v[8], slope[8], all = 0, by = a.scale;
-  unsigned e;
   if (in) miras__fast_conv_sum(&a, row, c, v), miras__fast_f<8>(a.function, v, slope);
-  for (e = 0; in && e < 8; e++) {
-    all += a.length > 0 ? v[e] * v[e] : fabsf(v[e]);
-  }
-  if (a.length > 0) {
-    by = a.length / sqrtf(miras__lanes_sum(all, a.lanes) + MIRAS__UNIT_EPS);
-  } else if (a.length < 0) {
-    all = miras__lanes_sum(all, a.lanes);
-    by = -a.length / (all > MIRAS__UNIT_EPS ? all : MIRAS__UNIT_EPS);
-  }
+  if (in) MIRAS__EIGHT all += a.length > 0 ? v[e] * v[e] : fabsf(v[e]);
+  if (a.length != 0) all = miras__lanes_sum(all, a.lanes);
+  if (a.length > 0) by = a.length / sqrtf(all + MIRAS__UNIT_EPS);
+  if (a.length < 0) by = -a.length / (all > MIRAS__UNIT_EPS ? all : MIRAS__UNIT_EPS);
   if (!in) return;
-  for (e = 0; e < 8; e++) v[e] *= by;
+  MIRAS__EIGHT v[e] *= by;
   miras__put8(a.y + (size_t)row * a.ldy + c, v);
-  if (a.inverse && !lane) a.inverse[item] = by;
+  if (a.inverse && !lane) a.inverse[at.item] = by;
 }
 
 /* dz in the place of y, or added to it. With a length y of the forward pass is x with taps 0: the
  * two steps of the way back are two calls. */
 MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_back(const __grid_constant__ miras__fast_conv a) {
-  const unsigned lane = threadIdx.x % a.lanes, each = MIRAS__FAST_THREADS / a.lanes;
-  const unsigned item = blockIdx.x * each + threadIdx.x / a.lanes;
-  const int in = item < a.items && 8 * lane < a.n;
-  const unsigned row = in ? item / a.heads : 0, h = in ? item % a.heads : 0;
-  const unsigned c = h * a.n + 8 * lane;
+  const miras__fast_item at = miras__fast_item_of(a);
+  const unsigned row = at.row, h = at.h, lane = at.lane, c = h * a.n + 8 * lane;
+  const int in = at.in && 8 * lane < a.n;
   float d[8], v[8], slope[8];
-  unsigned e, j;
-  for (e = 0; e < 8; e++) d[e] = v[e] = 0;
-  for (j = 0; in && j < a.group; j++) {
+  MIRAS__EIGHT d[e] = v[e] = 0;
+  MIRAS__EACH_OF for (unsigned j = 0; in && j < a.group; j++) {
     miras__get8(v, a.d + (size_t)row * a.ldd + (h * a.group + j) * a.n + 8 * lane);
-    for (e = 0; e < 8; e++) d[e] += v[e];
+    MIRAS__EIGHT d[e] += v[e];
   }
   if (a.inverse) {                   /* x is what has the length                                  */
-    const float by = in ? a.inverse[item] : 0, most = -a.length / MIRAS__UNIT_EPS;
+    const float by = in ? a.inverse[at.item] : 0, most = -a.length / MIRAS__UNIT_EPS;
     float all = 0;
     if (in) miras__get8(v, a.x + (size_t)row * a.ldx + c);
-    for (e = 0; e < 8; e++) all += d[e] * v[e];
+    MIRAS__EIGHT all += d[e] * v[e];
     all = miras__lanes_sum(all, a.lanes) / (a.length > 0 ? a.length * a.length : -a.length);
     if (a.length < 0 && by >= most) all = 0;
-    for (e = 0; e < 8; e++)
-      d[e] = by * (d[e] - all * (a.length > 0 ? v[e] : copysignf(1, v[e])));
+    MIRAS__EIGHT d[e] = by * (d[e] - all * (a.length > 0 ? v[e] : copysignf(1, v[e])));
   } else {
-    for (e = 0; e < 8; e++) slope[e] = 1;
+    MIRAS__EIGHT slope[e] = 1;
     if (in && a.x) miras__fast_conv_sum(&a, row, c, v), miras__fast_f<8>(a.function, v, slope);
-    for (e = 0; e < 8; e++) d[e] *= slope[e] * a.scale;
+    MIRAS__EIGHT d[e] *= slope[e] * a.scale;
   }
   if (!in) return;
   miras__put_or_add8(a.y + (size_t)row * a.ldy + c, d, a.adds);
@@ -2481,12 +2472,11 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_turned(const __grid_constant__ mir
   const size_t row = item / eights;
   const unsigned c = (unsigned)(item % eights) * 8, t = (unsigned)(row % a.tokens);
   float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8], w[8];
-  unsigned j, e;
   if (item >= (size_t)a.items * eights) return;
-  for (j = 0; j < a.taps && t + j < a.tokens; j++) {
+  for (unsigned j = 0; j < a.taps && t + j < a.tokens; j++) {
     miras__get8(v, a.d + (row + j) * a.ldd + c);
     miras__get8(w, a.w + (size_t)(a.taps - 1 - j) * cols + c);
-    for (e = 0; e < 8; e++) all[e] += w[e] * v[e];
+    MIRAS__EIGHT all[e] += w[e] * v[e];
   }
   miras__put_or_add8(a.y + row * a.ldy + c, all, a.adds);
 }
@@ -2735,18 +2725,17 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_turn(const __grid_constant__ miras__fas
   const bf16 *const x = a.x + row * a.ldx + at % a.heads * a.n + c;
   bf16 *const y = a.y + row * a.ldy + at % a.heads * a.n + c;
   float u[8], v[8];
-  unsigned e;
   if (item >= a.items || (c < a.turn ? a.way == 1 && c >= half : x == y)) return;
   miras__get8(u, x);
   if (c < a.turn && a.way == 1) {
     miras__get8(v, x + half);
-    for (e = 0; e < 8; e++) {
+    MIRAS__EIGHT {
       const float cs = angles[e], sn = sign * angles[half + e], p = u[e], q = v[e];
       u[e] = p * cs - q * sn, v[e] = q * cs + p * sn;
     }
     miras__put_or_add8(y + half, v, a.adds);
   }
-  for (e = 0; c < a.turn && a.way == 2 && e < 8; e += 2) {
+  for (unsigned e = 0; c < a.turn && a.way == 2 && e < 8; e += 2) {
     const float cs = angles[e / 2], sn = sign * angles[half + e / 2], p = u[e], q = u[e + 1];
     u[e] = p * cs - q * sn, u[e + 1] = q * cs + p * sn;
   }
@@ -2870,12 +2859,11 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_embed_back(const __grid_constant__ mira
   for (unsigned c = threadIdx.x * 8; c < a.width; c += 8 * MIRAS__FAST_THREADS) {
     float *const to = a.to + (size_t)a.tokens[first] * a.width + c;
     float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, d[8];
-    unsigned e;
     for (unsigned row = first; row < a.rows; row = a.next[row]) {
       miras__get8(d, a.d + (size_t)row * a.ld + c);
-      for (e = 0; e < 8; e++) all[e] += d[e];
+      MIRAS__EIGHT all[e] += d[e];
     }
-    for (e = 0; e < 8; e++) to[e] += all[e];
+    MIRAS__EIGHT to[e] += all[e];
   }
 }
 
@@ -2897,7 +2885,7 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_count(const __grid_constant__ miras__fa
   float all = 0;
   for (unsigned row = threadIdx.x; row < a.rows; row += MIRAS__FAST_THREADS)
     if (a.targets[row] >= 0) all += a.weights ? a.weights[row] : 1;
-  all = miras__block_sum(all, room);
+  all = miras__block_all<0>(all, room);
   if (!threadIdx.x) a.now->unit = all > 0 ? a.weight / all : 0;
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_loss(const __grid_constant__ miras__fast_loss a) {
@@ -2908,29 +2896,30 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_loss(const __grid_constant__ miras__fas
   const float weight = a.weights ? a.weights[row] : 1, scale = a.now->unit * weight;
   const float at = target >= 0 ? miras__wide(x[target]) : 0;
   float v[8], top = -3.0e38f, total = 0;
-  unsigned c, e;
   if (target < 0 || !(scale > 0)) {
-    for (e = 0; e < 8; e++) v[e] = 0;
-    for (c = 8 * threadIdx.x; a.train && c < a.ld; c += 8 * MIRAS__FAST_THREADS)
+    MIRAS__EIGHT v[e] = 0;
+    for (unsigned c = 8 * threadIdx.x; a.train && c < a.ld; c += 8 * MIRAS__FAST_THREADS)
       miras__put8(x + c, v);
     if (!threadIdx.x) a.losses[row] = 0;
     return;
   }
-  for (c = 8 * threadIdx.x; c < a.n; c += 8 * MIRAS__FAST_THREADS) {
+  for (unsigned c = 8 * threadIdx.x; c < a.n; c += 8 * MIRAS__FAST_THREADS) {
     miras__get8(v, x + c);
-    for (e = 0; e < 8 && c + e < a.n; e++) top = fmaxf(top, v[e]);
+    for (unsigned e = 0; e < 8 && c + e < a.n; e++) top = fmaxf(top, v[e]);
   }
-  top = miras__block_most(top, room);
-  for (c = 8 * threadIdx.x; c < a.n; c += 8 * MIRAS__FAST_THREADS) {
+  top = miras__block_all<1>(top, room);
+  for (unsigned c = 8 * threadIdx.x; c < a.n; c += 8 * MIRAS__FAST_THREADS) {
     miras__get8(v, x + c);
-    for (e = 0; e < 8 && c + e < a.n; e++) total += expf(v[e] - top);
+    for (unsigned e = 0; e < 8 && c + e < a.n; e++) total += miras__left(v[e] - top);
   }
-  total = miras__block_sum(total, room);
+  total = miras__block_all<0>(total, room);
   if (!threadIdx.x) a.losses[row] = (logf(total) + top - at) * weight;
-  for (c = 8 * threadIdx.x; a.train && c < a.n; c += 8 * MIRAS__FAST_THREADS) {
+  total = scale / total;
+  for (unsigned c = 8 * threadIdx.x; a.train && c < a.n; c += 8 * MIRAS__FAST_THREADS) {
     miras__get8(v, x + c);
-    for (e = 0; e < 8; e++)
-      v[e] = c + e < a.n ? scale * (expf(v[e] - top) / total - (c + e == (unsigned)target)) : 0;
+    MIRAS__EIGHT
+      v[e] = (c + e < a.n ? miras__left(v[e] - top) * total : 0) -
+             (c + e == (unsigned)target ? scale : 0);
     miras__put8(x + c, v);
   }
 }
@@ -2938,7 +2927,7 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_mean(const __grid_constant__ miras__fas
   float *const room = (float *)(void *)miras__fast_room;
   float all = 0;
   for (unsigned row = threadIdx.x; row < a.rows; row += MIRAS__FAST_THREADS) all += a.losses[row];
-  all = miras__block_sum(all, room) * a.now->unit;
+  all = miras__block_all<0>(all, room) * a.now->unit;
   if (threadIdx.x) return;
   a.now->loss = all;
   if (a.told) *a.told = all;
@@ -2983,7 +2972,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_squares(const __grid_constant__ miras__
     if (t->frozen) a.g[t->at + i] = 0;
     else all += g * g;
   }
-  all = miras__block_sum(all, room);
+  all = miras__block_all<0>(all, room);
   if (!threadIdx.x) a.sums[blockIdx.x] = all;
 }
 __device__ static inline double miras__fast_power(double base, uint64_t n) {
@@ -3022,33 +3011,24 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
   const int steps = !a.copies && !t->frozen && now->norm <= FLT_MAX;
   for (size_t i = first + 4 * threadIdx.x; i < first + MIRAS__ADAM_PIECE && i < t->count;
        i += 4 * MIRAS__FAST_THREADS) {
-    float4 *const pw = (float4 *)(void *)(a.w + t->at + i);
+    const size_t at = t->at + i;
     float w[4], m[4], v[4], g[4];
-    float4 u = *pw;
-    unsigned e;
-    w[0] = u.x, w[1] = u.y, w[2] = u.z, w[3] = u.w;
+    miras__get4(w, a.w + at);
     if (steps) {
-      float4 *const pm = (float4 *)(void *)(a.m + t->at + i);
-      float4 *const pv = (float4 *)(void *)(a.v + t->at + i);
-      u = *pm, m[0] = u.x, m[1] = u.y, m[2] = u.z, m[3] = u.w;
-      u = *pv, v[0] = u.x, v[1] = u.y, v[2] = u.z, v[3] = u.w;
-      u = *(float4 *)(void *)(a.g + t->at + i), g[0] = u.x, g[1] = u.y, g[2] = u.z, g[3] = u.w;
-      for (e = 0; e < 4; e++) {
+      miras__get4(m, a.m + at), miras__get4(v, a.v + at), miras__get4(g, a.g + at);
+      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
         const float d = g[e] * now->c[4];
         m[e] = now->c[0] * m[e] + now->c[1] * d;
         v[e] = now->c[2] * v[e] + now->c[3] * d * d;
         w[e] = keep * w[e] - rate * m[e] / (sqrtf(v[e]) * now->c[6] + now->c[7]);
       }
-      u.x = m[0], u.y = m[1], u.z = m[2], u.w = m[3], *pm = u;
-      u.x = v[0], u.y = v[1], u.z = v[2], u.w = v[3], *pv = u;
-      u.x = w[0], u.y = w[1], u.z = w[2], u.w = w[3], *pw = u;
+      miras__put4(a.m + at, m[0], m[1], m[2], m[3]), miras__put4(a.v + at, v[0], v[1], v[2], v[3]);
+      miras__put4(a.w + at, w[0], w[1], w[2], w[3]);
     }
-    if (!a.copies) {
-      u.x = u.y = u.z = u.w = 0;
-      *(float4 *)(void *)(a.g + t->at + i) = u;
-    }
-    for (e = 0; t->copy && e < 4 && i + e < t->count; e++)
-      t->copy[(i + e) / t->cols * t->ld + (i + e) % t->cols] = miras__near(w[e]);
+    if (!a.copies) miras__put4(a.g + at, 0, 0, 0, 0);
+    for (unsigned e = 0; t->copy && e < 4 && i + e < t->count; e++)
+      t->copy[t->ld == t->cols ? i + e : (i + e) / t->cols * t->ld + (i + e) % t->cols] =
+        miras__near(w[e]);
   }
 }
 
@@ -3103,15 +3083,6 @@ typedef struct miras__fast_chunks {
   unsigned every, grid;              /* 0, or reset_every; heads take turns on the grid           */
   int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
-
-/* exp x of x up to 0. */
-__device__ static inline float miras__left(float x) {
-#ifdef __CUDACC__
-  return __expf(x);
-#else
-  return expf(x);
-#endif
-}
 
 /* Rows of a chunk, [ROWS, COLS], on their way to shared memory, COLS + 8 apart; behind them
  * zeros. */
@@ -4092,7 +4063,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
     if (CH) miras__fast_c4_channels<DK, DELTA>(&a, &of, j, x, y, z, along);
     else more += along, tail += miras__fast_c4_rows<DK, DELTA>(&a, &of, j, x, y, z);
   }
-  if (!CH) tail = miras__block_sum(tail + miras__left(of.g[63]) * more, rows + 384);
+  if (!CH) tail = miras__block_all<0>(tail + miras__left(of.g[63]) * more, rows + 384);
   if (!CH && t == 0) dg[63] += tail;
   __syncthreads();
   if (t >= at.rows) return;
@@ -4108,75 +4079,99 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
 
 /* ---- D: one token ----
  *
- * States [B heads, value, DK] floats, keys along memory: a lane has four of a column's numbers, of
- * EACH columns one behind the other; a block of 128 threads has COLUMNS of a state. GATED: gates
- * that are of a row are made here. */
+ * States [B heads, value, DK] floats, keys along memory. LANES of a warp have a column, four of
+ * them at a time, of each 4 KEYS numbers. Both reads are of the old state, y = (keep (.) q) S +
+ * (step k . q) e: a lane comes to have the sum of one column. Where gated, gates of rows are made
+ * here. A column of 128 keys takes a warp 18 instructions (to load and store it 2, to read it twice
+ * 8, keep S + k e 8), those of sums 4, and of what is around them 5. */
 typedef struct miras__fast_token {
   miras__fast_chunks of;             /* rows, gates, and what heads of sessions begin with        */
   float *s;
   const unsigned char *texts;        /* of sessions: positions first                              */
   size_t apart;                      /* floats between texts                                      */
   miras__fast_gates gates;
+  unsigned across, span, gated;      /* blocks of a state, columns of a warp                      */
 } miras__fast_token;
-template <int DK> struct miras__fast_columns {
-  enum { LANES = DK / 4, COLUMNS = DK == 32 ? 32 : 16, EACH = COLUMNS * LANES / 128 };
-};
-__device__ static inline void miras__get4(float x[4], const bf16 *p) {
-  const uint2 u = *(const uint2 *)(const void *)p;
-  x[0] = miras__of_low(u.x), x[1] = miras__of_high(u.x);
-  x[2] = miras__of_low(u.y), x[3] = miras__of_high(u.y);
+/* Sums over groups of N lanes of x [8]: a lane comes to have that of x[8 lane / N]. */
+template <int N> __device__ static inline float miras__fast_sums_of(float x[8]) {
+  MIRAS__ALL_OF for (unsigned half = 4; half; half /= 2)
+    MIRAS__ALL_OF for (unsigned n = 0; n < half; n++) {
+      const unsigned up = threadIdx.x & N / 8 * half;
+      const float more = __shfl_xor_sync(0xffffffffu, up ? x[n] : x[n + half], N / 8 * half);
+      x[n] = (up ? x[n + half] : x[n]) + more;
+    }
+  return miras__lanes_sum(x[0], N / 8);
 }
-template <int DK, int GATED>
+template <int DK>
 MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
-  typedef miras__fast_columns<DK> of;
+  enum { LANES = DK == 32 ? 8 : 16, EACH = 128 / LANES, KEYS = DK / LANES / 4, APART = DK / KEYS };
   const miras__fast_chunks &r = a.of;
-  const unsigned across = r.value / of::COLUMNS, i = blockIdx.x / across;
-  const unsigned b = i / r.heads, h = i % r.heads, lane = threadIdx.x % of::LANES;
-  const unsigned first = blockIdx.x % across * of::COLUMNS + threadIdx.x / of::LANES * of::EACH;
-  const unsigned channels = r.channels ? DK : 1;
-  float4 *const s =
-    (float4 *)(void *)(a.s + b * a.apart + ((size_t)h * r.value + first) * DK) + lane;
-  const bf16 *const v = r.v + (size_t)b * r.ldv + h * r.value + first;
-  const float *const a_t = r.keep + (r.keep_gate ? (size_t)b * r.ld_keep : 0) + h * channels;
+  const unsigned i = blockIdx.x / a.across, b = i / r.heads, h = i % r.heads, t = threadIdx.x;
+  const unsigned lane = t % LANES, mine = lane / (LANES / 8) % 4;
+  const unsigned first = (blockIdx.x % a.across * 4 + t / 32) * a.span;
+  const unsigned end = first + a.span < r.value ? first + a.span : r.value;
+  const unsigned count = first < end ? end - first : 0;
+  const unsigned at = h * r.value + first + t % 32 / LANES * 4;
+  float *s = a.s + b * a.apart + (size_t)at * DK + 4 * lane;
+  const bf16 *v = r.v + (size_t)b * r.ldv + at + mine;
+  bf16 *y = r.y + (size_t)b * r.ldy + at + mine;
   const float step = !r.step  ? r.one_step
-                     : GATED ? miras__fast_gate_at(&a.gates, MIRAS__STEP, b, h)
-                             : r.step[(size_t)b * r.ld_step + h];
-  float4 x[of::EACH];
-  float k[4], q[4], keep[4], read[4], y[of::EACH];
-  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) x[n] = s[n * of::LANES];
+                     : a.gated ? miras__fast_gate_at(&a.gates, MIRAS__STEP, b, h)
+                               : r.step[(size_t)b * r.ld_step + h];
+  /* of each key: step k, keep, what errors and answers are read with, and step k q */
+  float *const rows = (float *)(void *)miras__fast_room, *const key = rows + 4 * lane;
+  float kq = 0;
   if (a.texts) {
     const uint64_t now = *(const uint64_t *)(const void *)(a.texts + 4 * b * a.apart);
     const unsigned turn = r.every ? miras__fast_first(h, r.heads, r.every, r.grid) : 0;
-    const float *const init = r.init + ((size_t)h * DK + 4 * lane) * r.value + first;
+    const float *const init = r.init + (size_t)h * DK * r.value + at - h * r.value;
     if (!now || (r.every && now >= turn && (now - turn) % r.every == 0))
-      MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
-        x[n].x = init[n], x[n].y = init[r.value + n];
-        x[n].z = init[2 * r.value + n], x[n].w = init[3 * r.value + n];
+      for (unsigned n = 0; n < KEYS * count / EACH * 16; n++) {
+        const unsigned c = n % 4 + n / 16 / KEYS * EACH, l = n / 4 % 4 + n / 16 % KEYS * APART;
+        s[(size_t)c * DK + l] = init[(4 * lane + l) * (size_t)r.value + c];
       }
   }
-  miras__get4(k, r.k + (size_t)b * r.ldk + h / r.group * DK + 4 * lane);
-  miras__get4(q, r.q + (size_t)b * r.ldq + h / r.group * DK + 4 * lane);
-  MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
-    const unsigned at = r.channels ? 4 * lane + e : 0;
-    if (!GATED || !r.keep_gate) keep[e] = a_t[at];
-    else if (e && !r.channels) keep[e] = keep[0];
-    else keep[e] = miras__fast_gate_at(&a.gates, MIRAS__KEEP, b, h * channels + at);
-    read[e] = r.after ? keep[e] * k[e] : k[e];
+  if (t < DK) {
+    const unsigned gate = r.channels ? h * DK + t : h;
+    const float keep = a.gated && r.keep_gate
+                         ? miras__fast_gate_at(&a.gates, MIRAS__KEEP, b, gate)
+                         : r.keep[(r.keep_gate ? (size_t)b * r.ld_keep : 0) + gate];
+    const float k = miras__wide(r.k[(size_t)b * r.ldk + h / r.group * DK + t]);
+    const float q = miras__wide(r.q[(size_t)b * r.ldq + h / r.group * DK + t]);
+    rows[t] = step * k, rows[DK + t] = keep, rows[3 * DK + t] = keep * q;
+    rows[2 * DK + t] = !r.delta ? 0 : r.after ? keep * k : k, rows[4 * DK + t] = step * k * q;
   }
-  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n++) {
-    float e = miras__wide(v[n]);
-    if (r.delta)
-      e -= miras__lanes_sum(x[n].x * read[0] + x[n].y * read[1] + x[n].z * read[2] +
-                              x[n].w * read[3], of::LANES);
-    e *= step;
-    x[n].x = keep[0] * x[n].x + e * k[0], x[n].y = keep[1] * x[n].y + e * k[1];
-    x[n].z = keep[2] * x[n].z + e * k[2], x[n].w = keep[3] * x[n].w + e * k[3];
-    y[n] = miras__lanes_sum(x[n].x * q[0] + x[n].y * q[1] + x[n].z * q[2] + x[n].w * q[3],
-                            of::LANES);
-    s[n * of::LANES] = x[n];
+  __syncthreads();
+  MIRAS__ALL_OF for (unsigned l = lane; l < DK; l += LANES) kq += rows[4 * DK + l];
+  rows[5 * DK + t] = miras__lanes_sum(kq, LANES);
+  MIRAS__EACH_OF for (unsigned left = count; left; left -= EACH) {
+    float x[KEYS][4][4], p[4], keep[4], e[4], sum[8] = {0, 0, 0, 0, 0, 0, 0, 0}, error, answer;
+    const float value = miras__wide(*v);
+    MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++)
+      MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++) miras__get4(x[l][n], s + n * DK + l * APART);
+    __syncwarp(0xffffffffu);         /* what is of keys is read anew, and takes no registers      */
+    MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++) {
+      miras__get4(p, key + 2 * DK + l * APART);
+      MIRAS__ALL_OF for (unsigned n = 0; n < 16; n++) sum[n / 4] += x[l][n / 4][n % 4] * p[n % 4];
+      miras__get4(p, key + 3 * DK + l * APART);
+      MIRAS__ALL_OF for (unsigned n = 0; n < 16; n++)
+        sum[4 + n / 4] += x[l][n / 4][n % 4] * p[n % 4];
+    }
+    answer = miras__fast_sums_of<LANES>(sum);
+    error = value - answer;
+    answer += __shfl_xor_sync(0xffffffffu, error, LANES / 2) * rows[5 * DK + t];
+    if (lane & LANES / 2 && lane % (LANES / 8) == 0) *y = miras__near(answer);
+    MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
+      e[n] = __shfl_sync(0xffffffffu, error, n * (LANES / 8), LANES);
+    MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++) {
+      miras__get4(p, key + l * APART), miras__get4(keep, key + DK + l * APART);
+      MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
+        miras__put4(s + n * DK + l * APART,
+                    keep[0] * x[l][n][0] + e[n] * p[0], keep[1] * x[l][n][1] + e[n] * p[1],
+                    keep[2] * x[l][n][2] + e[n] * p[2], keep[3] * x[l][n][3] + e[n] * p[3]);
+    }
+    s += EACH * DK, v += EACH, y += EACH;
   }
-  MIRAS__ALL_OF for (unsigned n = 0; n < of::EACH; n += 2)
-    if (!lane) miras__put2(r.y + (size_t)b * r.ldy + h * r.value + first + n, y[n], y[n + 1]);
 }
 
 /* ---- P: perceptrons ----
@@ -4691,7 +4686,7 @@ struct miras__fast_p {
   __device__ void gates_back(const float sums[3], float *drho) const {
     const miras__fast_chunks &x = a.of;
     float all[3];
-    MIRAS__ALL_OF for (unsigned i = 0; i < 3; i++) all[i] = miras__block_sum(sums[i], of(SUM));
+    MIRAS__ALL_OF for (unsigned i = 0; i < 3; i++) all[i] = miras__block_all<0>(sums[i], of(SUM));
     if (t < C) {
       float g = 0, s = 0;
       for (unsigned r = C; r-- > t;) {
@@ -6132,7 +6127,8 @@ static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_
   const size_t cols = (size_t)x.heads * x.n;
   const size_t n = x.step ? cols : x.n, folds = x.step ? 1 : x.heads;
   miras_fast::miras__fast_sums s;
-  miras__fast_groups(f, miras_fast::miras__run_fast_norm_back, x);
+  miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm_back<1>
+                               : miras_fast::miras__run_fast_norm_back<0>, x);
   if (!gain) return;
   memset((void *)&s, 0, sizeof s);
   s.what = miras_fast::MIRAS__SUM_GAIN, s.function = x.function;
@@ -6177,7 +6173,8 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
     x.gate = miras__fast_x(a, o->in[1], o->in_at[1]), x.ld_gate = miras__fast_ldx(a, o->in[1]);
   if (!back) {
     x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
-    miras__fast_groups(a->f, miras_fast::miras__run_fast_norm, x);
+    miras__fast_groups(a->f, x.gate ? miras_fast::miras__run_fast_norm<1>
+                                    : miras_fast::miras__run_fast_norm<0>, x);
     return;
   }
   x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
@@ -6619,7 +6616,7 @@ template <int DELTA, int CH> static miras__fast_set miras__fast_chunk_kernels(si
                     : miras__fast_set_of<128, DELTA, CH>();
 }
 
-/* Blocks from which on each has 64 columns of values, where it can. */
+/* Blocks from which on each has 64 columns of values, where it can; of one token eight times. */
 #ifndef MIRAS__FAST_WIDE
   #define MIRAS__FAST_WIDE 128
 #endif
@@ -6693,14 +6690,16 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
   miras__fast_launch(f, run.c4, chunks, 128, run.bytes4, x);
 }
 
-template <int GATED>
-static void miras__fast_token_run(miras__fast *f, const miras_fast::miras__fast_token &x,
-                                  size_t texts, size_t dk) {
+static void miras__fast_token_run(miras__fast *f, miras_fast::miras__fast_token *x, size_t texts,
+                                  size_t dk) {
+  const size_t all = texts * x->of.heads, columns = all * x->of.value / (64 * MIRAS__FAST_WIDE + 1);
+  for (x->span = dk == 32 ? 16 : 8; x->span * 4 < x->of.value && x->span <= columns;) x->span *= 2;
+  x->across = (x->of.value + x->span * 4 - 1) / (x->span * 4);
   miras__fast_launch(f,
-                     dk == 32   ? miras_fast::miras__run_fast_token<32, GATED>
-                     : dk == 64 ? miras_fast::miras__run_fast_token<64, GATED>
-                                : miras_fast::miras__run_fast_token<128, GATED>,
-                     texts * x.of.heads * (x.of.value / (dk == 32 ? 32 : 16)), 128, 0, x);
+                     dk == 32   ? miras_fast::miras__run_fast_token<32>
+                     : dk == 64 ? miras_fast::miras__run_fast_token<64>
+                                : miras_fast::miras__run_fast_token<128>,
+                     all * x->across, 128, dk * 20 + 512, *x);
 }
 
 /* A memory that erases apart, of two rows a token: arrays, or their gradients, become every other
@@ -6767,12 +6766,13 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
     miras_fast::miras__fast_token token;
     token.of = x, token.texts = a->f->texts, token.apart = a->f->apart / 4;
     token.s = (float *)(void *)(a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o));
-    if (miras__fast_fuses(a)) {
+    token.gated = (unsigned)miras__fast_fuses(a);
+    if (token.gated) {
       const miras__op *gates = a->p->op;
       while (gates->what != MIRAS__OP_GATES) gates++;
       token.gates = miras__fast_gates_of(a, gates);
-      miras__fast_token_run<1>(a->f, token, a->f->rows, m->dk);
-    } else miras__fast_token_run<0>(a->f, token, a->f->rows, m->dk);
+    }
+    miras__fast_token_run(a->f, &token, a->f->rows, m->dk);
     return;
   }
   x.d = miras__fast_d(a, o->out, 0), x.ldd = miras__fast_ldd(a, o->out);
@@ -7184,7 +7184,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
     norm.x = f->dlast, norm.y = f->x;
-    miras__fast_groups(f, miras_fast::miras__run_fast_norm, norm);
+    miras__fast_groups(f, miras_fast::miras__run_fast_norm<0>, norm);
   }
   if (miras__fast_drops(f)) {
     miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
@@ -7198,7 +7198,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   }
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
-  miras__fast_groups(f, miras_fast::miras__run_fast_norm, norm);
+  miras__fast_groups(f, miras_fast::miras__run_fast_norm<0>, norm);
   head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
   head.scales = miras__fast_scales(f, f->head, m->width, m->outs);
   if (m->offset) head.bias = miras__fast_bias_at(f, f->head, m->width, m->outs, m->outs, width);
@@ -7405,7 +7405,7 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
   a.apart = (size_t)r->ldv * (size_t)x->key_dim;
   r->group = (unsigned)(x->heads / x->key_heads);
   r->value = (unsigned)x->value_dim, r->after = x->decay_first, r->delta = x->delta;
-  miras__fast_token_run<0>(&f, a, (size_t)x->batch, (size_t)x->key_dim);
+  miras__fast_token_run(&f, &a, (size_t)x->batch, (size_t)x->key_dim);
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 

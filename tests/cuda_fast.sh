@@ -4,9 +4,11 @@
 #   ARCHS="sm_90" ...            these alone
 # For each GPU: registers of row kernels at most 64, of dense products 128, of chunk kernels 255;
 # no spills, no stack (arguments are below 4 KB, or it is not compiled). Then the instructions for
-# each product of matrix units, from the first to the last, of dense products, C2, C3; those of the
-# kernel for one token; and of product_q8's loop those for each 16 bytes of whole numbers: of PTX,
-# what the text asks for, and of the machine's where there is a cuobjdump, of each GPU.
+# each product of matrix units, from the first to the last, of dense products, C2, C3; of one token
+# those for each column of 128 keys, from its load to its store; of norms those for each access of
+# 16 bytes, from the first to the last; and of product_q8's loop those for each 16 bytes of whole
+# numbers: of PTX, what the text asks for, and of the machine's where there is a cuobjdump, of each
+# GPU.
 # A build of the fast tier alone, for all of them, takes up to TIME seconds of a processor (120).
 set -u
 LC_ALL=C
@@ -87,7 +89,12 @@ counted() {   # what, is it the machine's
   }
   sass ? /^[ \t]+\/\*[0-9a-f]+\*\// && !/ NOP/ : /^[ \t]+[@a-z].*;/ {
     at++
-    if (name ~ /^tokenILi128ELi0/) token = at
+    if (/(ld|st)\.global(\.nc)?\.v4|(LDG|STG)\.E\.128/) {
+      if (!from[name]) from[name] = at
+      to[name] = at
+      accesses[name]++
+      stores[name] += /st\.global|STG/
+    }
     if (/mma\.sync|HMMA/) {
       if (!first[name]) first[name] = at
       last[name] = at
@@ -96,6 +103,12 @@ counted() {   # what, is it the machine's
     if (name == "product_q8" && !whole && /ld\.global\.v4|LDG\.E\.128/) whole = at
   }
   END {
+    for (name in accesses) {
+      all = to[name] - from[name] + 1
+      if (name ~ /^tokenILi128E/) token = all / stores[name]
+      if (name ~ /^normILi0E/) norm = all / accesses[name]
+      if (name ~ /^norm_backILi0E/) norm_back = all / accesses[name]
+    }
     for (name in count) {
       kind = name
       sub(/I.*/, "", kind)
@@ -107,11 +120,12 @@ counted() {   # what, is it the machine's
     whole = (last["product_q8"] - whole + 1) / (count["product_q8"] / 2)
     printf "%s, for one of matrix units: dense products %.1f, ", arch, worst["product"]
     printf "C2 and C3 of 128 x 64 %.1f and %.1f, ", c2, c3
-    printf "all %.1f and %.1f, C4 %.1f; for one token %d; ", worst["c2"], worst["c3"], worst["c4"],
-      token
-    printf "for 16 bytes of q8 %.1f\n", whole
+    printf "all %.1f and %.1f, C4 %.1f; for a column of one token %.1f; ", worst["c2"],
+      worst["c3"], worst["c4"], token
+    printf "for 16 bytes of norms %.1f, back %.1f, of q8 %.1f\n", norm, norm_back, whole
     exit !count["product_q8"] || worst["product"] > 6 || c2 > (sass ? 6 : 6.1) || c3 > 6.1 ||
-      token > 800 || whole > (sass ? 66 : 80)
+      token > (sass ? 27 : 30) || !token || norm > 28 || !norm || norm_back > 39 || !norm_back ||
+      whole > (sass ? 66 : 80)
   }' && return
   echo "$1: more instructions than there may be"
   failed=1
@@ -120,7 +134,9 @@ counted PTX 0 <"$folder/fast.ptx"
 cuobjdump=${CUOBJDUMP:-$(command -v cuobjdump)}
 for arch in $archs; do
   [ "$cuobjdump" ] || continue
-  "$cuobjdump" -sass "$folder/fast.$arch.cubin" >"$folder/sass" || failed=1
+  cubin=$folder/fast.$arch.cubin     # of one GPU alone nvcc leaves its name out
+  [ -e "$cubin" ] || cubin=$folder/fast.cubin
+  "$cuobjdump" -sass "$cubin" >"$folder/sass" || failed=1
   counted "$arch" 1 <"$folder/sass"
 done
 exit $failed

@@ -1160,14 +1160,15 @@ static void whole_layer(int width, int texts) {
 
 /* ---- one token ---- */
 
-static void token(int key_dim, int value_dim, int heads, int key_heads, int delta,
-                  int decay_first) {
+static uint64_t token(int key_dim, int value_dim, int heads, int key_heads, int delta,
+                      int decay_first) {
   enum { TEXTS = 2, STEPS = 3 };
   const size_t dk = (size_t)key_dim, dv = (size_t)value_dim, all = (size_t)(TEXTS * heads);
   const size_t keys = (size_t)(TEXTS * key_heads) * dk, values = all * dv;
   double *s = doubles(all * dv * dk), *q = doubles(keys), *k = doubles(keys), *v = doubles(values);
   double *gates = doubles(2 * all), *y = doubles(values), *got = doubles(all * dv * dk);
   double off = 0, size = 0;
+  uint64_t bits = 0;
   miras_cuda_fast_row x;
   take_back();
   memset(&x, 0, sizeof x);
@@ -1206,8 +1207,11 @@ static void token(int key_dim, int value_dim, int heads, int key_heads, int delt
     get(got, x.answer, values, 0);
     for (size_t i = 0; i < values; i++)
       off += (got[i] - y[i]) * (got[i] - y[i]), size += y[i] * y[i];
+    for (size_t i = 0; i < values; i++) bits = bits * 31 + (uint64_t)(int64_t)(got[i] * 65536);
   }
   get(got, x.state, all * dv * dk, 1);
+  for (size_t i = 0; i < all * dv * dk; i++)
+    bits = bits * 31 + (uint64_t)(int64_t)(got[i] * 1073741824);
   off = sqrt(off / size);
   if (!(off < 4e-3))
     printf("a token of %d x %d is off by %.1e\n", key_dim, value_dim, off), failed++;
@@ -1217,6 +1221,15 @@ static void token(int key_dim, int value_dim, int heads, int key_heads, int delt
   if (!(off < 1e-6))
     printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
   free(s), free(q), free(k), free(v), free(gates), free(y), free(got);
+  return bits;
+}
+/* The same where a warp has few columns of a state and where it has a quarter of them. */
+static void tokens(int key_dim, int value_dim, int heads, int key_heads, int delta, int first) {
+  const uint64_t from = drawn, few = token(key_dim, value_dim, heads, key_heads, delta, first);
+  wide_from = 0, drawn = from;
+  if (token(key_dim, value_dim, heads, key_heads, delta, first) != few)
+    printf("a token of %d x %d: other bits in larger parts\n", key_dim, value_dim), failed++;
+  wide_from = 128;
 }
 
 /* ---- a memory on its own ---- */
@@ -1862,9 +1875,10 @@ int main(int argc, char **argv) {
     whole_layer(40, 3), whole_layer(64, 9);
   }
   if (argc < 2 || asked(argc, argv, "token")) {
-    token(32, 64, 2, 1, 1, 1);
-    token(64, 48, 1, 1, 0, 0);
-    token(128, 64, 2, 2, 1, 0);
+    tokens(32, 64, 2, 1, 1, 1);
+    tokens(64, 48, 1, 1, 0, 0);
+    tokens(64, 144, 1, 1, 1, 0);
+    tokens(128, 64, 2, 2, 1, 0);
   }
   if (argc < 2 || asked(argc, argv, "alone")) alone_all();
   if (argc < 2 || asked(argc, argv, "refusals")) refusals(), rooms(), weights_rooms();
