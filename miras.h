@@ -1041,11 +1041,13 @@ typedef struct miras_mixer_desc {
                               lambda a gate that begins at 1, where y is the plain memory's. A head
                               has time and state of `levels` heads, which sessions and files know:
                               from h * levels on those begun anew at multiples of 2^l, the last
-                              one never. Answers are sums of differences of theirs: their error is
-                              that of the plain memory, also where the lambda of what is large is
-                              near 0. Needs a matrix that is linear in its state, gradient descent,
-                              MIRAS_RETENTION_L2, one pair a token, MIRAS_GATE_HEAD for decay and
-                              rate and, but for MIRAS_BIAS_DOT, MIRAS_ORDER_DECAY_FIRST          */
+                              one never. With reset_every positions count from where a head began
+                              anew, as all its states do there. Answers are sums of differences
+                              of theirs: their error is that of the plain memory, also where the
+                              lambda of what is large is near 0. Needs a matrix that is linear in
+                              its state, gradient descent, MIRAS_RETENTION_L2, one pair a token,
+                              MIRAS_GATE_HEAD for decay and rate and, but for MIRAS_BIAS_DOT,
+                              MIRAS_ORDER_DECAY_FIRST                                            */
   /* gates */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32; not of
                               type rwkv, nor with gate_blocks                                    */
@@ -4075,7 +4077,7 @@ static const miras__rule miras__rules[] = {
   {"mixer.levels",
    "architecture matrix, exact, retention l2, algorithm gradient-descent, order not read-first, "
    "inner_steps 1, decay_gate head, learning_rate_gate head, value_decay_gate constant, "
-   "decay_target zero, feature_map none, normalize 0, reset_every 0, mixer.from_values 0",
+   "decay_target zero, feature_map none, normalize 0, mixer.from_values 0",
    "a level is the memory begun anew"},
   {"mixer.levels, bias not dot", "order decay-first", "a level is the memory begun anew"},
   {"mixer.from_values", "inner_steps 1, mixer.share_qk 0, mixer.qk_map l2 rms none l1 ones",
@@ -23957,21 +23959,29 @@ static MIRAS__LISTED void miras__op_precondition_bwd(const miras__visit *a, cons
  *   y = lambda_0 P_0' q + sum_(l>0) lambda_l (P_l - P_(l-1))' q = sum_l mu_l P_l' q
  *   mu_l = lambda_l - lambda_(l+1),  mu_(L-1) = lambda_(L-1)
  * P_l is the memory with a decay of 0 at those positions, which comes before all else that a token
- * does: RESTART makes such decays. The chunks of room @50 multiply decays and divide by none, so
- * that they are exact with them. WEIGH adds the answers up. Back,
+ * does: RESTART makes such decays. With reset_every positions count from where the head began anew,
+ * as all its P do there. The chunks of room @50 multiply decays and divide by none, so that they
+ * are exact with them. WEIGH adds the answers up. Back,
  *   dP_l'q = mu_l dy,  dmu_l = dy . P_l'q,  dlambda_l = dmu_l - dmu_(l-1)
  * and the decay gate has the sum of the levels' but where they begin anew, the step that of all.
  * What the differences cost (64 tokens, decays of 0.25 to 0.75, one lambda 1, the others 1e-6): of
  * answers up to 0.07 to 0.8, by the level, 4e-8 to 8e-8, where the plain memory's go to 0.9. */
 
-/* Of rates [T, 2] of a memory, alpha and the step, or of their gradients, the former is 0 where the
- * level begins anew. */
-static void miras__restart_rows(const miras__visit *a, float *rates, size_t level) {
-  const uint64_t every = (uint64_t)1 << level;
-  const size_t first = (size_t)((0 - (a->position + (uint64_t)a->first)) & (every - 1));
-  if (level + 1 < a->layer->p->mixer.levels && first < a->n)
-    a->k->fill_rows(rates + 2 * first, 2 * (size_t)every, 0,
-                    (size_t)((a->n - first - 1) / every) + 1, 1);
+/* Of rates [T, 2] of memory h, alpha and the step, or of their gradients, the former is 0 where the
+ * level begins anew: in each stretch between resets of the head, at multiples from its start. */
+static void miras__restart_rows(const miras__visit *a, float *rates, size_t h) {
+  const miras__mixer *m = &a->layer->p->mixer;
+  const miras_memory_desc *d = &m->plan.d;
+  const uint64_t every = (uint64_t)1 << h % m->levels;
+  size_t t, n, first;
+  for (t = 0; t < a->n && h % m->levels + 1 < m->levels; t += n) {
+    const uint64_t at = a->position + (uint64_t)(a->first + t);
+    n = miras__stretch(d, h / m->levels, at, a->n - t);
+    first = (size_t)((0 - miras__since(d, h / m->levels, at)) & (every - 1));
+    if (first < n)
+      a->k->fill_rows(rates + 2 * (t + first), 2 * (size_t)every, 0,
+                      (size_t)((n - first - 1) / every) + 1, 1);
+  }
 }
 
 /* rates of each memory */
@@ -23984,7 +23994,7 @@ static MIRAS__LISTED void miras__op_restart(const miras__visit *a, const miras__
     const float *of = gates.p + h / m->levels;
     a->k->copy_rows(rates, 2, of + m->gate[MIRAS__KEEP].first, gates.ld, a->n, 1);
     a->k->copy_rows(rates + 1, 2, of + m->gate[MIRAS__STEP].first, gates.ld, a->n, 1);
-    miras__restart_rows(a, rates, h % m->levels);
+    miras__restart_rows(a, rates, h);
   }
 }
 
@@ -23996,7 +24006,7 @@ static MIRAS__LISTED void miras__op_restart_bwd(const miras__visit *a, const mir
   int i;
   for (h = 0; h < m->heads; h++) {
     float *drates = miras__grad_of_head(a, o->out, h);
-    miras__restart_rows(a, drates, h % m->levels);
+    miras__restart_rows(a, drates, h);
     for (i = MIRAS__KEEP; i <= MIRAS__STEP; i++) {
       float *to = d.p + m->gate[i].first + h / m->levels;
       if (h % m->levels) a->k->add_rows(to, d.ld, drates + i, 2, a->n, 1);
@@ -24215,7 +24225,7 @@ static void miras__layer_call(const miras__visit *a, const miras__op *o, size_t 
   memset(io, 0, sizeof *io);
   memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
-  io->head = h;
+  io->head = miras__head_of(m, h);
   miras__constant_gates(&plan->d, looks ? m->idle + m->idling : layer->keep + h, io);
   if (m->plan.d.token_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
   io->y = y.p + h * (size_t)plan->d.value_dim, io->ldy = y.ld;
@@ -33040,7 +33050,8 @@ static miras_result miras__session_move(const miras_session *s, int layer, int h
   miras__call a;
   const miras_result result = miras__session_call(s, layer, head, &a, &plan, why, n);
   if (result != MIRAS_OK) return result;
-  return miras__part_move(&a, (size_t)head, name, NULL, to, from, why, n);
+  return miras__part_move(&a, miras__head_of(&s->in.model->layers[layer].p->mixer, (size_t)head),
+                          name, NULL, to, from, why, n);
 }
 
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,

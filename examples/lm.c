@@ -238,8 +238,7 @@ static int lives_on(const options *o, const miras_model_desc *d) {
   if (type == MIRAS_LAYER_MLP || type == MIRAS_LAYER_CONV || type == MIRAS_LAYER_ATTENTION ||
       type == MIRAS_LAYER_RWKV4)     /* whose means have no resets                                */
     return 0;
-  if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every ||
-      d->layer[0].mixer.levels)         /* which begin anew themselves, but for the last          */
+  if (m->decay_target || d->layer[0].mixer.decay_horizon || o->carry > 0 || m->reset_every)
     return 0;
   return m->architecture != MIRAS_ARCH_KV_CACHE || m->window > o->context;
 }

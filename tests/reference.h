@@ -2794,8 +2794,10 @@ REF void ref_levels(const miras_memory_desc *md, int levels, const double *init,
   const size_t H = (size_t)md->heads, dk = (size_t)md->key_dim, dv = (size_t)md->value_dim;
   double *S = (double *)ref_zeros(dk * dv);
   for (size_t i = 0; i < (size_t)(batch * T) * H; i++) {
-    const int t = (int)(i / H) % T;
-    const size_t head = i % H, start = i / H - (size_t)t;
+    const size_t head = i % H;
+    const uint64_t token = i / H % (size_t)T;
+    const int t = ref_restarts(md, (int)head, token) ? 0 : (int)ref_age(md, (int)head, token);
+    const size_t start = i / H - (size_t)t;        /* where the head began anew                   */
     for (int l = 0; l < levels; l++) {
       int from = t, end = t + 1;                   /* of its pairs                                */
       if (l > 0) {
