@@ -352,7 +352,7 @@ typedef enum miras_preset {
                                        SiLU of answers, one norm for all heads; published with 4
                                        heads, gate_rank heads * slots                            */
   MIRAS_PRESET_RAVEN,               /* GSA's, of whose 64 slots a token writes 8, which a router
-                                       picks; queries and keys of one length                     */
+                                       picks; keys of one length, queries of length 1            */
   MIRAS_PRESET_LRU,                 /* neither keys nor queries, convolutions or a norm of answers;
                                        a sigmoid of the layer's input as gate                    */
   MIRAS_PRESET_S5,                  /* likewise                                                  */
@@ -979,9 +979,11 @@ typedef enum miras_layer_type {
  *   threshold       threshold softplus(g), begins at threshold
  *   decay           see miras_decay_form, times 1 - 1/decay_horizon where there is one; begins at
  *                   1 - f, where f = decay_rate * decay_ratio^h for head h, kept in 1e-4..0.5; 1/64
- *                   if decay_rate is 0. Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if it is 0,
- *                   they go from 0.001 to 0.1 over the columns of a head, or, where each has one,
- *                   over the heads; those of MIRAS_DECAY_FORM_SIGMOID begin at 1/2, of
+ *                   if decay_rate is 0. MIRAS_DECAY_FORM_RATE with mixer.top_slots begins at the
+ *                   power top_slots of that, above e^-64, so that slots of equal shares keep 1 - f.
+ *                   Times (MIRAS_DECAY_FORM_TIME) begin at 0.1; if decay_rate is 0, they go from
+ *                   0.001 to 0.1 over the columns of a head, or, where each has one, over the
+ *                   heads; those of MIRAS_DECAY_FORM_SIGMOID begin at 1/2, of
  *                   MIRAS_DECAY_FORM_FLOOR at 0.1
  *   momentum        sigmoid(g), begins at momentum in 0.05..0.95
  *   value decay     sigmoid(g), begins at 63/64 */
@@ -20340,6 +20342,7 @@ static void miras__publish_raven(miras_layer_desc *l) {
   miras__apply(l, miras__published_as[MIRAS__AS_GSA],
                (int)MIRAS__COUNT(miras__published_as[MIRAS__AS_GSA]));
   l->mixer.top_slots = 8;
+  l->mixer.scaled_queries = 1;
   l->mixer.decay_form = MIRAS_DECAY_FORM_RATE;
   l->memory.decay_gate = MIRAS_GATE_HEAD;
   l->memory.decay_rate = l->memory.decay_ratio = 0.5f;
@@ -26152,6 +26155,8 @@ static double miras__keep_start(const miras__mixer *m, double f, double *rate) {
     case MIRAS__GATE_ROOT: case MIRAS__GATE_ROOT8:
       return miras__logit(miras__exp(-miras__root_of(group->form) * loss));
     case MIRAS__GATE_RATE:
+      if (m->top_slots) loss *= (double)m->top_slots;  /* which the slots of a token share        */
+      if (loss > 64) loss = 64;
       /* a tied step starts at softplus(g) = 0.1; otherwise the loss is softplus(g) itself */
       g = m->tied ? 0.1 : loss;
       *rate = miras__log(loss / g);

@@ -153,6 +153,7 @@ static void named_models(void) {
   assert_int_equal(miras_model_preset(&d, miras_preset_find("raven"), 2), MIRAS_OK);
   assert_int_equal(d.layer[0].mixer.key_slots, 64);
   assert_int_equal(d.layer[0].mixer.top_slots, 8);
+  assert_int_equal(d.layer[0].mixer.scaled_queries, 1);
   assert_int_equal(d.layer[0].memory.decay_gate, MIRAS_GATE_HEAD);
   assert_int_equal(d.layer[0].mixer.decay_form, MIRAS_DECAY_FORM_RATE);
   assert_true(d.norm_epsilon == 1e-6f);

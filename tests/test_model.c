@@ -1439,6 +1439,7 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
   const double columns = (double)ref_gate_columns(d, md, which);
   const double constant = md->decay_rate > 0.0f ? (double)md->decay_rate : 1.0 / 64.0;
   const double ratio = md->decay_ratio > 0.0f ? (double)md->decay_ratio : 1.0;
+  const int shared = d->mixer.decay_form == MIRAS_DECAY_FORM_RATE ? d->mixer.top_slots : 0;
   const double most =
     d->mixer.decay_horizon > 0 ? 1.0 - 1.0 / (double)d->mixer.decay_horizon : 1.0;
   const int gated = d->mixer.qk_map == MIRAS_QK_MAP_ERASE_GATE;
@@ -1458,6 +1459,7 @@ static double first_gate(const miras_layer_desc *d, const miras_memory_desc *md,
     return 1e-3 * pow(100.0, ((double)h + 0.5) / md->heads);
   if (which == REF_KEEP && d->mixer.decay_form == MIRAS_DECAY_FORM_TIME)
     return md->decay_rate > 0.0f ? 0.1 : 1e-3 * pow(100.0, ((double)j + 0.5) / columns);
+  if (which == REF_KEEP && shared) return pow(1.0 - constant * pow(ratio, h), shared);
   if (which == REF_KEEP) /* as near to the most that a horizon allows as a logit should be */
     return fmax((double)d->mixer.keep_min,
                 fmin(1.0 - constant * pow(ratio, h), most * (1.0 - 1e-4)));
@@ -1889,6 +1891,29 @@ static void test_picked_slots(void **state) {
       if (seen[i] != (i < TOP ? 40u : 0u)) failed("slot %zu is written %zu times", i, seen[i]);
     miras_close(s), miras_close(m);
   }
+  finish();
+}
+
+/* Decays of slots that a router picks begin so that slots of equal shares keep what the descriptor
+ * says: 1/2 in the first head of two, 3/4 in the other. */
+static void test_first_slots(void **state) {
+  miras_model_desc d;
+  miras_model *m;
+  const float *x;
+  size_t count;
+  (void)state;
+  start();
+  assert_int_equal(miras_model_preset(&d, MIRAS_PRESET_RAVEN, 1), MIRAS_OK);
+  d.vocab = VOCAB, d.width = WIDTH;
+  set_fields(&d, "m.mixer.key_slots=5 m.mixer.top_slots=3 m.memory.heads=2");
+  m = open_model(&d, "first slots");
+  x = param_of(m, "blocks.0.gates.offset", &count);
+  assert_int_equal(count, 2 + 2 * 5);
+  for (int h = 0; h < 2; h++) {
+    const double keeps = exp(-log1p(exp((double)x[h])) / 3), is = h ? 0.75 : 0.5;
+    if (fabs(keeps - is) > 1e-6) failed("head %d keeps %g, not %g", h, keeps, is);
+  }
+  miras_close(m);
   finish();
 }
 
@@ -4133,6 +4158,7 @@ int main(void) {
     cmocka_unit_test(test_preconditioned),
     cmocka_unit_test(test_jobs),
     cmocka_unit_test(test_picked_slots),
+    cmocka_unit_test(test_first_slots),
     cmocka_unit_test(test_experts),
     cmocka_unit_test(test_session_bits),
     cmocka_unit_test(test_session_tiles),
