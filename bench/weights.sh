@@ -7,8 +7,8 @@
 #
 # Time is that of bench/weights.c, one thread, models in turns, with every compiler that there is
 # and with and without AVX-512. For bits, each model is evaluated on the text in windows of its
-# training and in one pass, with its matrices as they are and in FORMS; KiB are those of the file that
-# `lm convert` writes. A model is called what the folder is called that it lies in.
+# training and in one pass, with its matrices as they are and in FORMS; KiB are those of the file
+# that `lm convert` writes. A model is called what the folder is called that it lies in.
 #
 #   OUT        where programs and converted models are kept  bench/out
 #   COMPILERS  that time is measured with                    gcc clang

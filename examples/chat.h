@@ -285,9 +285,9 @@ typedef struct option {
    "tokenizer.json"},                                                                              \
   {"--threads", 'i', &(x).threads, 1, 256, "cores to use; the text is the same"},                  \
   {"--weights", 's', &(x).weights, 0, 0,                                                           \
-   "float, bf16, f16, q8, q4 or q4-pure: how matrices are held; else as a file of lm or GGUF has "  \
-   "them, and of a folder float. q4 has the embedding and the head in q8, but where a file has "   \
-   "them in 4 bits, too"},                                                                     \
+   "float, bf16, f16, q8, q4 or q4-pure: how matrices are held; else as a file of lm or GGUF "     \
+   "has them, and of a folder float. q4 has the embedding and the head in q8, but where a file "   \
+   "has them in 4 bits, too"},                                                                     \
   {"--int8", 'f', &(x).int8, 0, 0,                                                                 \
    "multiply matrices in q8 and q4 by numbers of 8 bits: faster with AVX2 and AVX-512, and as "    \
    "rounded as the weights"},                                                                      \

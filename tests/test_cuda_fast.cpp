@@ -1827,8 +1827,8 @@ static void refusals(void) {
     d.context = 8;
     if (miras_cuda_fast_size(m, &d, why, sizeof why) || !strstr(why, "weights are not float") ||
         !miras_cuda_fast_session_size(m, 1, why, sizeof why) != !takes ||
-        (!takes && !strstr(why, of == MIRAS_WEIGHTS_Q4 ? "weights are q4; a session of"
-                                                       : "weights are f16; a session of")))
+        (!takes && !strstr(why, of == MIRAS_WEIGHTS_F16 ? "weights are f16; a session of"
+                                                        : "weights are q4; a session of")))
       printf("weights %d: \"%s\"\n", of, why), failed++;
     miras_close(m);
   }

@@ -2955,7 +2955,8 @@ static void test_layers_of_pattern(void **state) {
 }
 
 static void test_weights(void **state) {
-  static const double worst[MIRAS_WEIGHTS_COUNT] = {0, 1.0 / 256, 1.0 / 2048, 1.0 / 254, 1.0 / 8, 1.0 / 8};
+  static const double worst[MIRAS_WEIGHTS_COUNT] = {0,         1.0 / 256, 1.0 / 2048,
+                                                    1.0 / 254, 1.0 / 8,   1.0 / 8};
   const int kinds[] = {MIRAS_PRESET_GATED_DELTANET, MIRAS_PRESET_TITANS, MIRAS_PRESET_RWKV7_MEMORY,
                        MIRAS_PRESET_DELTANET_MEMORY};
   (void)state;
