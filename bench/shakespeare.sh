@@ -17,7 +17,8 @@
 #            given resets to outlive its windows)
 #   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32". MODELS=all are
 #            the rows in the common block, MODELS=every all that lm models lists beside them
-#   MAMBA2   options of that, which has no MLP to make wider   --key-dim 128 --value-dim 64
+#   MAMBA2   of mamba2 and log-linear-mamba2, which have no MLP to make wider
+#            --key-dim 128 --value-dim 64
 #   SEED     of every run                  1
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
@@ -70,7 +71,7 @@ own() { # MODEL
     titans-mac) echo --heads 4 --set attention.window=16 ;;
     ttt-*|titans*|moneta*|yaad*|memora*|transformer) echo --heads 4 ;;
     kimi-linear|qwen3.5) echo --heads 2 --layers 4 ;;
-    mamba2) echo "--heads 2 --layers 4 --parameters 0 $MAMBA2" ;;
+    mamba2|log-linear-mamba2) echo "--heads 2 --layers 4 --parameters 0 $MAMBA2" ;;
     *) echo --heads 2 ;;
   esac
 }
