@@ -45,6 +45,7 @@ TEST_LANES(test_srai, simde__m512i, int32_t, simde__m512i, int32_t, x[i] >> n)
 TEST_LANES(test_slli, simde__m512i, uint32_t, simde__m512i, uint32_t, x[i] << n)
 TEST_LANES(test_cvtepi8, __m128i, int8_t, simde__m512i, int32_t, x[i])
 TEST_LANES(test_cvtepu16, __m256i, uint16_t, simde__m512i, int32_t, x[i])
+TEST_LANES(test_cvtepu8, __m128i, uint8_t, simde__m512i, int32_t, x[i])
 TEST_LANES(test_narrow16, simde__m512i, int32_t, __m256i, int16_t, x[i])
 TEST_LANES(test_cvtepi32, simde__m512i, int32_t, simde__m512, float, x[i])
 TEST_LANES(test_cvtps, simde__m512, float, simde__m512i, int32_t, lrintf(x[i]))
@@ -66,10 +67,12 @@ static inline simde__m512 test_cvtph(__m256i v) {   /* halves by F16C, which AVX
 #define _mm512_slli_epi32(v, n) test_slli(v, n)
 #undef _mm512_cvtepi8_epi32
 #undef _mm512_cvtepu16_epi32
+#undef _mm512_cvtepu8_epi32
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16(v) test_narrow16(v, 0)
 #define _mm512_cvtepi8_epi32(v) test_cvtepi8(v, 0)
 #define _mm512_cvtepu16_epi32(v) test_cvtepu16(v, 0)
+#define _mm512_cvtepu8_epi32(v) test_cvtepu8(v, 0)
 #define _mm512_cvtepi32_ps(v) test_cvtepi32(v, 0)
 #define _mm512_cvtps_epi32(v) test_cvtps(v, 0)
 #define _mm512_roundscale_ps(v, how) test_nearest(v, 0)   /* to nearest is all that is asked for */
