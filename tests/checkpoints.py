@@ -2652,7 +2652,7 @@ MODELS = {
         "BF16", allow_neg_eigval=True, norm_eps=1e-3),
     "precond_gated_deltanet-ungated": precond_gated_deltanet_model(
         "F16", use_gate=False, expand_v=1.5, head_dim=8, use_short_conv=False),
-    "hgrn": hgrn_model("BF16", norm_eps=1e-3, num_hidden_layers=3),
+    "hgrn": hgrn_model("BF16", norm_eps=1e-2, num_hidden_layers=3),
     "hgrn-free": hgrn_model("F16", expand_ratio=1.5, use_lower_bound=False),
     "gsa": gsa_model(norm_eps=1e-3),
     "gsa-shared": gsa_model(
