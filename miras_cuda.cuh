@@ -4146,7 +4146,7 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
   rows[5 * DK + t] = miras__lanes_sum(kq, LANES);
   MIRAS__EACH_OF for (unsigned left = count; left; left -= EACH) {
     float x[KEYS][4][4], p[4], keep[4], e[4], sum[8] = {0, 0, 0, 0, 0, 0, 0, 0}, error, answer;
-    const float value = miras__wide(*v);
+    float value = miras__wide(*v);
     MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++)
       MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++) miras__get4(x[l][n], s + n * DK + l * APART);
     __syncwarp(0xffffffffu);         /* what is of keys is read anew, and takes no registers      */
@@ -4160,7 +4160,8 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
     answer = miras__fast_sums_of<LANES>(sum);
     error = value - answer;
     answer += __shfl_xor_sync(0xffffffffu, error, LANES / 2) * rows[5 * DK + t];
-    if (lane & LANES / 2 && lane % (LANES / 8) == 0) *y = miras__near(answer);
+    value = __shfl_xor_sync(0xffffffffu, answer, LANES / 8);   /* of the next column             */
+    if (lane & LANES / 2 && lane % (LANES / 4) == 0) miras__put2(y, answer, value);
     MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
       e[n] = __shfl_sync(0xffffffffu, error, n * (LANES / 8), LANES);
     MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++) {

@@ -126,7 +126,7 @@ counted() {   # what, is it the machine's
       worst["c3"], worst["c4"], token
     printf "for 16 bytes of norms %.1f, back %.1f, of q8 %.1f\n", norm, norm_back, whole
     exit !count["product_q8"] || worst["product"] > 6 || c2 > (sass ? 6 : 6.1) || c3 > 6.1 ||
-      token > (sass ? 27 : 30) || !token || norm > 28 || !norm || norm_back > 39 || !norm_back ||
+      token > (sass ? 28 : 30) || !token || norm > 28 || !norm || norm_back > 39 || !norm_back ||
       whole > (sass ? 66 : 80)
   }' && return
   echo "$1: more instructions than there may be"
