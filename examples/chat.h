@@ -237,7 +237,8 @@ static int spells_special(const miras_tokenizer *v, const char *text, size_t n) 
   return differ;
 }
 
-/* The names of chat_forms, as options and refusals list them. */
+/* What --weights may be, and the names of chat_forms, as options and refusals list them. */
+#define CHAT_WEIGHTS "float, bf16, f16, q8, q4 or q4-pure"
 #define CHAT_FORMS "chatml, llama3, granite, gemma, olmo, mistral or rwkv"
 
 /* Where a model, its vocabulary and its template come from, and how it is held: options of both. */
@@ -285,7 +286,7 @@ typedef struct option {
    "tokenizer.json"},                                                                              \
   {"--threads", 'i', &(x).threads, 1, 256, "cores to use; the text is the same"},                  \
   {"--weights", 's', &(x).weights, 0, 0,                                                           \
-   "float, bf16, f16, q8, q4 or q4-pure: how matrices are held; else as a file of lm or GGUF "     \
+   CHAT_WEIGHTS ": how matrices are held; else as a file of lm or GGUF "                           \
    "has them, and of a folder float. q4 has the embedding and the head in q8, but where a file "   \
    "has them in 4 bits, too"},                                                                     \
   {"--int8", 'f', &(x).int8, 0, 0,                                                                 \
@@ -374,7 +375,7 @@ static int take_options(const option *table, int argc, char **argv, const char *
       at[n] = argv[i];
     } else if (argv[i][0] || p->type == 't') *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
-             strcmp(p->name, "--weights") == 0  ? "float, bf16, f16, q8, q4 or q4-pure"
+             strcmp(p->name, "--weights") == 0  ? CHAT_WEIGHTS
              : strcmp(p->name, "--ignore") == 0 ? "fields of config.json"
                                                 : "a file");
   }
@@ -457,7 +458,7 @@ static int describe_model(const source *o, miras_model_desc *asked, miras_model_
   asked->limit = (uint64_t)o->limit;
   for (i = 0; o->weights && i < MIRAS_WEIGHTS_COUNT && strcmp(o->weights, names[i]) != 0;) i++;
   if (i == MIRAS_WEIGHTS_COUNT)
-    die(2, "--weights is %s; it must be float, bf16, f16, q8, q4 or q4-pure", o->weights);
+    die(2, "--weights is %s; it must be " CHAT_WEIGHTS, o->weights);
   asked->weights = (miras_weights)i;
   if ((!o->weights || i == MIRAS_WEIGHTS_Q4) && miras_gguf_is(o->model))
     asked->weights = gguf_weights(o->model, o->weights != NULL);

@@ -73,7 +73,7 @@ MIRAS_API size_t miras_gguf_texts(const miras_gguf *g, const char *key, const ch
                                   size_t *length, size_t room);
 MIRAS_API size_t miras_gguf_wholes(const miras_gguf *g, const char *key, int32_t *to, size_t room);
 MIRAS_API size_t miras_gguf_reals(const miras_gguf *g, const char *key, float *to, size_t room);
-/* What the numbers of a tensor are of, "Q4_0"; NULL: there is no such tensor. */
+/* A tensor's type, "Q4_0"; NULL: there is no such tensor. */
 MIRAS_API const char *miras_gguf_type(const miras_gguf *g, const char *tensor);
 
 #ifdef __cplusplus
