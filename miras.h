@@ -11511,38 +11511,41 @@ MIRAS__ALWAYS void miras__z_tile(int form, const miras__z_of *q, const unsigned 
   }
 }
 
-/* C += rows from `row` on times four vectors of a tile's columns. */
-#define K_Z_ROWS (V_W == 16 ? 4 : 2)
+/* C += rows from `row` on times some vectors of a tile's columns: what q8 makes of a vector's bytes
+ * is for four rows, whose sums AVX2 has registers for over two vectors. */
+#define K_Z_ROWS 4
+#define K_Z_ACROSS (V_W == 16 ? 4 : 2)
 MIRAS__ALWAYS void miras__z_rows(int form, size_t rows, float *C, size_t ldc, size_t cols,
                                  const miras__z_of *q, size_t row, size_t col, size_t n) {
   const float *u = q->tile + col, *scale = q->scale + col;
-  vf y[4 * K_Z_ROWS];
+  vf y[K_Z_ROWS][K_Z_ACROSS];
   size_t k, i, r, v;
   V_UNROLL for (r = 0; r < rows; r++)
-    V_UNROLL for (v = 0; v < 4; v++)
-      y[4 * r + v] = v * V_W < cols ? V_LOAD_N(C + r * ldc + v * V_W, cols - v * V_W) : V_ZERO();
+    V_UNROLL for (v = 0; v < K_Z_ACROSS; v++)
+      y[r][v] = v * V_W < cols ? V_LOAD_N(C + r * ldc + v * V_W, cols - v * V_W) : V_ZERO();
   for (k = 0; k < n; k += 32, scale += 2 * MIRAS__ACROSS) {
-    V_INTS sum[4 * K_Z_ROWS];
-    V_UNROLL for (r = 0; r < 4 * rows; r++) sum[r] = K_Z_NONE();
+    V_INTS sum[K_Z_ROWS][K_Z_ACROSS];
+    V_UNROLL for (r = 0; r < rows; r++)
+      V_UNROLL for (v = 0; v < K_Z_ACROSS; v++) sum[r][v] = K_Z_NONE();
     for (i = 0; i < 32; i += 4, u += MIRAS__ACROSS)
       V_UNROLL for (r = 0; r < rows; r++) {
         const V_INTS word = miras__z_word(q->z + (row + r) * q->deep + k + i);
-        V_UNROLL for (v = 0; v < 4; v++)
-          sum[4 * r + v] = miras__z_dot(form, sum[4 * r + v], K_Z_LOAD(u + v * V_W), word);
+        V_UNROLL for (v = 0; v < K_Z_ACROSS; v++)
+          sum[r][v] = miras__z_dot(form, sum[r][v], K_Z_LOAD(u + v * V_W), word);
       }
-    V_UNROLL for (v = 0; v < 4; v++) {
+    V_UNROLL for (v = 0; v < K_Z_ACROSS; v++) {
       vf by[2];
       by[0] = V_LOAD(scale + v * V_W);
       by[1] = form == MIRAS_WEIGHTS_Q4 ? V_LOAD(scale + MIRAS__ACROSS + v * V_W) : by[0];
       V_UNROLL for (r = 0; r < rows; r++) {
         const size_t at = ((row + r) * q->deep + k) / 32;
-        y[4 * r + v] = miras__z_add(form, y[4 * r + v], sum[4 * r + v], by, q->s[at], q->sum[at]);
+        y[r][v] = miras__z_add(form, y[r][v], sum[r][v], by, q->s[at], q->sum[at]);
       }
     }
   }
   V_UNROLL for (r = 0; r < rows; r++)
-    V_UNROLL for (v = 0; v < 4; v++)
-      if (v * V_W < cols) V_STORE_N(C + r * ldc + v * V_W, y[4 * r + v], cols - v * V_W);
+    V_UNROLL for (v = 0; v < K_Z_ACROSS; v++)
+      if (v * V_W < cols) V_STORE_N(C + r * ldc + v * V_W, y[r][v], cols - v * V_W);
 }
 
 /* C [M, cols] += M rows times a panel, from x on, whose first n rows they meet. */
@@ -11554,7 +11557,7 @@ MIRAS__ALWAYS void miras__z_times_of(int form, float *C, size_t ldc, size_t M, s
     return;
   }
   miras__z_tile(form, q, x, n);
-  for (c = 0; c < cols; c += 4 * V_W) {
+  for (c = 0; c < cols; c += K_Z_ACROSS * V_W) {
     for (i = 0; i + K_Z_ROWS <= M; i += K_Z_ROWS)
       miras__z_rows(form, K_Z_ROWS, C + i * ldc + c, ldc, cols - c, q, i, c, n);
     for (; i < M; i++) miras__z_rows(form, 1, C + i * ldc + c, ldc, cols - c, q, i, c, n);
@@ -11568,6 +11571,7 @@ static void miras__z_times(int form, float *C, size_t ldc, size_t M, size_t cols
 }
 #undef K_WIDE
 #undef K_Z_ROWS
+#undef K_Z_ACROSS
 #undef K_Z_LOAD
 #undef K_Z_PAIRS
 #undef K_Z_NONE
