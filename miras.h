@@ -1046,7 +1046,9 @@ typedef struct miras_mixer_desc {
                               one never. With reset_every positions count from where a head began
                               anew, as all its states do there. Answers are sums of differences
                               of theirs: their error is that of the plain memory, also where the
-                              lambda of what is large is near 0. Needs a matrix that is linear in
+                              lambda of what is large is near 0. Of levels that training windows
+                              have no pairs for nothing is learned: of windows of N tokens log2 N
+                              levels outlive them, as lm gives them. Needs a matrix, linear in
                               its state, gradient descent, MIRAS_RETENTION_L2, one pair a token,
                               MIRAS_GATE_HEAD for decay and rate and, but for MIRAS_BIAS_DOT,
                               MIRAS_ORDER_DECAY_FIRST                                            */

@@ -378,6 +378,9 @@ static miras_model_desc describe(const options *o, int vocab) {
   if (o->step > 0) d.layer[0].memory.learning_rate = (float)o->step;
   if (o->reset > 0) d.layer[0].memory.reset_every = o->reset;
   d.layer[0].mixer.decay_horizon = o->horizon;
+  /* the last level of a tree, which has all older tokens, begins where training sees it */
+  while (d.layer[0].mixer.levels > 2 && 1 << d.layer[0].mixer.levels > o->context)
+    d.layer[0].mixer.levels--;
   d.vocab = vocab;
   d.width = o->dim;
   d.layers = d.pattern[0] ? 0 : o->layers;
@@ -402,7 +405,9 @@ static miras_model_desc describe(const options *o, int vocab) {
   if (o->reset < 0 && lives_on(o, &d)) {   /* on the grid of resets: whole chunks, from 16 on */
     const int chunk = d.layer[0].memory.chunk > 0 ? d.layer[0].memory.chunk : 1;
     const int grid = (15 + chunk) / chunk * chunk;
-    d.layer[0].memory.reset_every = (2 * o->context + grid - 1) / grid * grid;
+    /* Behind a window those slots fill that a router has left. */
+    const int windows = d.layer[0].mixer.top_slots ? 1 : 2;
+    d.layer[0].memory.reset_every = (windows * o->context + grid - 1) / grid * grid;
   }
   if (o->parameters) fit_parameters(o, &d);
   if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
@@ -1215,7 +1220,8 @@ static const option table[] = {
   {"horizon", "t", 'i', &given.horizon, 0, 1 << 30,
    "tokens that decay gates may look back; 0: no limit"},
   {"reset", "t", 'i', &given.reset, -1, 1 << 30,
-   "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
+   "tokens after which a head starts anew; 0: never (two windows, of slots that a router picks one, "
+   "if nothing else ends it)"},
   {"carry", "t", 'r', &given.carry, 0, 1, "how often a window goes on where its text stood"},
   {"streams", "t", 'i', &given.streams, 1, 1 << 16, "running texts to choose from, with --carry"},
   {"set", "t", 'l', given.set, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, w.window=32, ..."},

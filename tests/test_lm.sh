@@ -301,6 +301,12 @@ train text --out out/v --chars --model gated-deltanet --horizon 8; expect 0 ' re
 train text --out out/v --chars --model gated-deltanet --reset 0; expect 0 ' reset=0 ' $?
 train text --out out/v --chars --model sliding-window; expect 0 ' reset=16 ' $?
 train text --out out/v --chars --model titans; expect 0 ' reset=0 ' $?
+train text --out out/v --chars --model raven --context 32; expect 0 ' reset=32 ' $?
+# A tree has no more levels than its windows fill, unless that is asked for.
+train text --out out/v --chars --model log-linear-gdn; expect 0 ' reset=16 ' $?
+grep -aq 'mixer.levels":"3"' out/v || say 'windows of 8 do not have 3 levels'
+train text --out out/v --chars --model log-linear-gdn --set mixer.levels=5; expect 0 '' $?
+grep -aq 'mixer.levels":"5"' out/v || say '--set of levels is not heard'
 
 # A finished model can be given resets; not every number is one.
 "$lm" eval out/y other --reset 64 --svg with.svg >log 2>&1; expect 0 'one pass' $?
