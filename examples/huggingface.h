@@ -18,11 +18,12 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN, HGRN2, GSA, KDA, PKDA, PGDN, RWKV-7 and Transformer; RWKV-7, RWKV-6 and RWKV-4
- * as their author writes them, RWKV-4 also as Hugging Face does; Falcon Mamba; Mamba and Mamba-2 as
- * Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5;
- * Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma
- * (Griffin); Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
+ * attention, HGRN, HGRN2, GSA, KDA, PKDA, PGDN, RWKV-6, RWKV-7 and Transformer; RWKV-7, RWKV-6 and
+ * RWKV-4 as their author writes them, RWKV-4 also as Hugging Face does; Falcon Mamba; Mamba and
+ * Mamba-2 as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and
+ * Qwen3.5; Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid;
+ * RecurrentGemma (Griffin); Llama. Angles of rotary positions may be scaled: rope_type linear, yarn
+ * or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -769,6 +770,19 @@ static const hf__field hf__says_rwkv7[] = {
   {"v_low_rank_dim", "positive null", HF__C_VALUE_RANK},
   {"value_dim", "positive list null", HF__C_VALUES},
   {"norm_first norm_bias", "true", -1}
+};
+
+/* RWKV-6, whose ranks must agree likewise. */
+static const hf__field hf__says_rwkv6[] = {
+  HF__SAYS_FLA,
+  {"hidden_act", "sqrelu", -1},
+  {"num_heads", "positive", HF__C_HEADS},
+  {"expand_k", "positive", HF__C_EXPAND_K},
+  {"expand_v", "positive", HF__C_EXPAND_V},
+  {"proj_low_rank_dim", "positive", HF__C_RATE_RANK},
+  {"gate_low_rank_dim", "positive", HF__C_DECAY_RANK},
+  {"norm_first", "false true", HF__C_NORM_FIRST},
+  {"norm_bias", "false true", HF__C_BIAS}
 };
 
 /* RWKV-4's. rescale_every halves weights and the stream every so many blocks while half precision
@@ -2095,28 +2109,19 @@ static int hf__describe_rwkv(hf__reader *c, miras_model_desc *d, const char *con
   return c->result == MIRAS_OK;
 }
 
-static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
-  static const char *const ranks[] = {
-    "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
-    "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
-  static const char bonus[] = "model.layers.0.attn.r_k";        /* [heads, size] */
-  const double ratio = hf__config_of(c, HF__C_RATIO, 4);
-  const miras_layer_desc *l = &d->layer[0];
-  int size;
+/* The sizes that RWKV's models have in a configuration. */
+static int hf__describe_config(hf__reader *c, miras_model_desc *d) {
   d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
   d->vocab = hf__config_whole(c, HF__C_VOCAB, hf__embedding_rows(c), 2);
   d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
-  /* num_heads counts where there is no head_dim */
-  if (c->none[HF__C_HEAD_DIM]) {
-    d->heads = hf__config_whole(c, HF__C_HEADS, 0, 1);
-    if (c->result != MIRAS_OK) return 0;
-    size = hf__config_share(c, HF__C_HEADS, (double)d->width / d->heads);
-  } else {
-    size = hf__config_whole(c, HF__C_HEAD_DIM, 64, 1);
-    if (c->result != MIRAS_OK) return 0;
-    d->heads = hf__config_share(c, HF__C_HEAD_DIM, (double)d->width / size);
-  }
-  if (c->result != MIRAS_OK) return 0;
+  return c->result == MIRAS_OK;
+}
+
+/* What flash-linear-attention's have beside: the channel mixing is `ratio` times as wide if nothing
+ * is said; a tensor, [heads, size], must be of as many heads. */
+static int hf__describe_mixing(hf__reader *c, miras_model_desc *d, const char *bonus,
+                               double ratio) {
+  ratio = hf__config_of(c, HF__C_RATIO, ratio);
   if (hf__tensor_length(c, bonus, 1) && hf__tensor_length(c, bonus, 0) != d->heads) {
     hf__reject(c, MIRAS_ERR_FORMAT, bonus);
     hf__say(c->why, c->why_size, "it is of %d heads, and the model that %s describes has %d",
@@ -2127,6 +2132,27 @@ static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
     return hf__config_lacks(c, HF__C_RATIO, "above 0, up to 64");
   d->layer[0].mlp.hidden = hf__config_whole(c, HF__C_INNER, 32 * ceil(
     floor(d->width * ratio) / 32), 1);
+  return c->result == MIRAS_OK;
+}
+
+static int hf__describe_rwkv7(hf__reader *c, miras_model_desc *d) {
+  static const char *const ranks[] = {
+    "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
+    "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
+  const miras_layer_desc *l = &d->layer[0];
+  int size;
+  if (!hf__describe_config(c, d)) return 0;
+  /* num_heads counts where there is no head_dim */
+  if (c->none[HF__C_HEAD_DIM]) {
+    d->heads = hf__config_whole(c, HF__C_HEADS, 0, 1);
+    if (c->result != MIRAS_OK) return 0;
+    size = hf__config_share(c, HF__C_HEADS, (double)d->width / d->heads);
+  } else {
+    size = hf__config_whole(c, HF__C_HEAD_DIM, 64, 1);
+    if (c->result != MIRAS_OK) return 0;
+    d->heads = hf__config_share(c, HF__C_HEAD_DIM, (double)d->width / size);
+  }
+  if (c->result != MIRAS_OK || !hf__describe_mixing(c, d, "model.layers.0.attn.r_k", 4)) return 0;
   if ((c->values && c->values != d->layers) || c->empty)
     return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "value_dim is not of all layers");
   if (c->said[HF__C_VALUES] &&
@@ -2182,6 +2208,30 @@ static int hf__describe_author6(hf__reader *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
+/* The same as flash-linear-attention has it, where keys and values have widths of their own, and
+ * norms may have no biases. */
+static int hf__describe_rwkv6(hf__reader *c, miras_model_desc *d) {
+  static const char down[] = "model.layers.0.attn.w_proj.linear.lora.0.weight",
+                    moves[] = "model.layers.0.attn.x_proj.0.linear.weight";
+  miras_layer_desc *l = &d->layer[0];
+  if (!hf__describe_config(c, d)) return 0;
+  d->heads = hf__config_whole(c, HF__C_HEADS, 0, 1);
+  if (c->result != MIRAS_OK || !hf__describe_mixing(c, d, "model.layers.0.attn.bonus", 3.5) ||
+      !hf__describe_halves(c, d, "rwkv6")) return 0;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
+  d->embed_norm = hf__config_of(c, HF__C_NORM_FIRST, 1) > 0;
+  d->untied = hf__config_of(c, HF__C_TIED, 0) < 1;
+  l->rwkv.decay_rank = hf__tensor_length(c, down, 0);
+  l->rwkv.mix_rank = hf__tensor_length(c, moves, 0) / 5;
+  if (!hf__describe_heads(c, d, 0.5, 1) ||
+      !hf__config_rank(c, HF__C_DECAY_RANK, l->rwkv.decay_rank) ||
+      !hf__config_rank(c, HF__C_RATE_RANK, l->rwkv.mix_rank)) return 0;
+  l->mixer.out_norm_epsilon = d->norm_epsilon;
+  if ((hf__config_of(c, HF__C_BIAS, 1) > 0) == !!hf__tensor_named(c, "model.norm.bias")) return 1;
+  return hf__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                       "its norm_bias and the tensors do not agree");
+}
+
 static int hf__describe_author4(hf__reader *c, miras_model_desc *d) {
   hf__describe_sizes(c, d, "time_first");
   d->heads = 1;
@@ -2189,10 +2239,8 @@ static int hf__describe_author4(hf__reader *c, miras_model_desc *d) {
 }
 
 static int hf__describe_rwkv4(hf__reader *c, miras_model_desc *d) {
+  if (!hf__describe_config(c, d)) return 0;
   d->heads = 1;
-  d->width = hf__config_whole(c, HF__C_WIDTH, 0, 1);
-  d->vocab = hf__config_whole(c, HF__C_VOCAB, hf__embedding_rows(c), 2);
-  d->layers = hf__config_whole(c, HF__C_LAYERS, 0, 1);
   d->layer[0].mlp.hidden = hf__config_whole(c, HF__C_INNER, 4.0 * d->width, 1);
   if (c->said[HF__C_VALUES] &&
       !(c->config[HF__C_VALUES] <= d->width && c->config[HF__C_VALUES] >= d->width))
@@ -2840,7 +2888,9 @@ enum {
   HF__ONLY = 4194304, /* times 1 + a miras_layer_type: for layers of this type only               */
   HF__LOG8 = 1 << 26, /* ours is log(8 softplus) of theirs                                        */
   HF__REST = 1 << 27, /* ours is 1 less theirs                                                    */
-  HF__END = 1 << 28   /* at the view's end, before which what is in front of it ends sooner       */
+  HF__END = 1 << 28,  /* at the view's end, before which what is in front of it ends sooner       */
+  HF__MOVES = 1 << 29 /* rows are those of five mixes, r, w, k, v, g, which here are w, k, v, r, g;
+                           with HF__INNER the numbers of each, of HF__BELOW the rows themselves   */
 };
 /* The type of layer that a row is for, plus 1; 0: for all. */
 #define HF__ONLY_IN(how) ((how) % HF__LOG8 / HF__ONLY)
@@ -3032,6 +3082,45 @@ static const hf__name_row hf__author6_names[] = {
   {".ffn.time_maa_r", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
   {".ffn.receptance.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_MLP)},
   {".ffn.key.weight", ".mlp.up", 0},
+  {".ffn.value.weight", ".mlp.down", 0}
+};
+
+static const hf__name_row hf__rwkv6_names[] = {
+  {"embeddings.weight", "embed.weight", HF__KEPT},
+  {"layers.0.pre_norm.weight", "embed_norm.gain", 0},
+  {"layers.0.pre_norm.bias", "embed_norm.bias", 0},
+  {NULL, "embed_norm.bias", 0},
+  {"norm.weight", "norm.gain", 0},
+  {"norm.bias", "norm.bias", 0},
+  {NULL, "norm.bias", 0},
+  {"/lm_head.weight", "head.weight", HF__KEPT},
+  {".attn_norm.weight", ".norm1.gain", 0},
+  {".attn_norm.bias", ".norm1.bias", 0},
+  {NULL, ".norm1.bias", 0},
+  {".attn.x_proj.0.mu", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_bias", ".shift.mix",
+   HF__BELOW | HF__MOVES | HF__INNER | HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_proj.0.linear.weight", ".shift.down", HF__MOVES},
+  {".attn.x_proj.2.weight", ".shift.up", HF__MOVES | HF__INNER},
+  {".attn.r_proj.linear.weight", ".q.weight", 0},
+  {".attn.k_proj.linear.weight", ".k.weight", 0},
+  {".attn.v_proj.linear.weight", ".v.weight", 0},
+  {".attn.o_proj.weight", ".o.weight", 0},
+  {".attn.g_proj.linear.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.w_proj.linear.lora.0.weight", ".decay.down", 0},
+  {".attn.w_proj.linear.lora.2.weight", ".decay.up", 0},
+  {".attn.w_proj.linear.lora.2.bias", ".gates.offset", 0},
+  {".attn.bonus", ".bonus.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".attn.g_norm.weight", ".out_norm.gain", 0},
+  {".attn.g_norm.bias", ".out_norm.bias", 0},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".ffn_norm.bias", ".norm2.bias", 0},
+  {NULL, ".norm2.bias", 0},
+  {".ffn.key.mu", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.receptance.mu", ".shift.mix", HF__BELOW | HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.receptance.linear.weight", ".out_gate.weight", HF__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.key.linear.weight", ".mlp.up", 0},
   {".ffn.value.weight", ".mlp.down", 0}
 };
 
@@ -3476,6 +3565,8 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__fla_names), HF__NAMES(hf__says_transformer)},
   {"rwkv7", "model.", "layers.", "", hf__describe_rwkv7, HF__NAMES(hf__rwkv7_names),
    HF__NAMES(hf__says_rwkv7)},
+  {"rwkv6", "model.", "layers.", "", hf__describe_rwkv6, HF__NAMES(hf__rwkv6_names),
+   HF__NAMES(hf__says_rwkv6)},
   {"rwkv", "rwkv.", "blocks.", "", hf__describe_rwkv4, HF__NAMES(hf__rwkv4_names),
    HF__NAMES(hf__says_rwkv4)},
   {"ttt", "model.", "layers.", "", hf__describe_ttt, HF__NAMES(hf__ttt_names),
@@ -4050,13 +4141,14 @@ typedef struct hf__piece {
   size_t part, parts;                /* which of how many shared experts                          */
   double by;                         /* what its numbers are times                                */
   size_t block, outer, inner, unit;  /* so many of its columns, or of its rows, lie as [inner,
-                                        outer, unit] and are [outer, inner, unit] here; block 0:
-                                        none do                                                   */
+                                        outer, unit] and are [outer, inner, unit] here, or as
+                                        HF__MOVES says; block 0: none do                          */
 } hf__piece;
 
 /* The place in a file of what is number i here, of rows or columns that lie in another order. */
 static size_t hf__place(const hf__piece *p, size_t i) {
   const size_t at = i % p->block, entry = at % p->unit, both = at / p->unit;
+  if (p->how & HF__MOVES) return (both < 3 ? both + 1 : both < 4 ? 0 : both) * p->unit + entry;
   return i - at + (both % p->inner * p->outer + both / p->inner) * p->unit + entry;
 }
 
@@ -4087,6 +4179,7 @@ static void hf__piece_order(const hf__reader *c, hf__piece *p) {
   const size_t all = p->how & HF__INNER ? p->rows : p->cols;
   p->unit = 1;
   p->outer = 2, p->inner = p->block / 2;
+  if (p->how & HF__MOVES) p->block = all, p->unit = all / 5;
   if (!(p->how & HF__TILED) || !c->tiled || !p->heads || all % p->heads) return;
   p->block = all;
   p->outer = (size_t)c->groups[0], p->inner = p->heads / p->outer;
@@ -4165,6 +4258,7 @@ static int hf__piece_fit(hf__reader *c, const miras_view *v, hf__tensor *x,
       (!(p->how & HF__AGAIN) || p->cols == p->each * p->norms) &&
       (!(p->how & HF__SPREAD) || (p->cols % p->each == 0 && p->each == p->heads)) &&
       (!(p->how & HF__FLOORS) || x->shape[0] == (uint64_t)c->config[HF__C_LAYERS]) &&
+      ((p->how & (HF__MOVES | HF__BELOW)) != (HF__MOVES | HF__BELOW) || x->shape[0] == p->rows) &&
       ((p->how & (HF__STACKED | HF__KEPT)) != HF__STACKED ||
        x->shape[0] == (uint64_t)c->config[HF__C_EXPERTS])) {
     hf__piece_order(c, p);
@@ -4483,6 +4577,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
     return 1;
   }
   for (i = top; i < below; i++) {
+    const size_t line = p->block ? hf__place(p, i - p->row) : i - p->row;
     for (j = left; j < right; j += n) {
       const size_t at = (j - p->col) / same % p->each;
       n = right - j < p->each - at ? right - j : p->each - at;
@@ -4490,7 +4585,7 @@ static int hf__piece_get(hf__reader *c, const hf__piece *p, size_t row,
       if (same > 1) n = 1;
       if (!(p->how & HF__FLOORS
             ? hf__floors_get(c, p, at, n, x)
-            : hf__tensor_get(c, p->from, (i - p->row) * p->each + at, n, x))) return 0;
+            : hf__tensor_get(c, p->from, line * p->each + at, n, x))) return 0;
       for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = hf__as_ours(p, x[k]);
     }
   }

@@ -1011,16 +1011,18 @@ def rwkv6_weights(draw, config):
     return tensors
 
 
-def rwkv6_forward(config, tensors, tokens):
+def rwkv6_forward(config, tensors, tokens, eps=1e-5, head_eps=64e-5):
     """Nothing but tensors says sizes; the eps of a head is 64e-5, whatever its size."""
     def norm(x, name):
-        return layer_norm(x, tensors[name + ".weight"], tensors[name + ".bias"], 1e-5)
+        return layer_norm(x, tensors[name + ".weight"], tensors[name + ".bias"], eps)
 
     def before(x):
         return np.concatenate([np.zeros((1, x.shape[1])), x[:-1]]) - x
 
-    x = norm(tensors["emb.weight"][tokens], "blocks.0.ln0")
-    for i in range(3):
+    x = tensors["emb.weight"][tokens]
+    if "blocks.0.ln0.weight" in tensors:
+        x = norm(x, "blocks.0.ln0")
+    for i in range(config.get("num_hidden_layers", 3)):
         def mine(name, part="att"):
             return tensors["blocks.%d.%s.%s" % (i, part, name)]
 
@@ -1043,7 +1045,7 @@ def rwkv6_forward(config, tensors, tokens):
             y[t] = np.einsum("hk,hkv->hv", r[t], memory + mine("time_faaaa")[:, :, None] * pair)
             memory = decay[t][:, :, None] * memory + pair
         y = layer_norm(y, heads(mine("ln_x.weight")[None], count),
-                       heads(mine("ln_x.bias")[None], count), 64e-5)
+                       heads(mine("ln_x.bias")[None], count), head_eps)
         x = x + (rows(y) * g * sigmoid(g)) @ mine("output.weight").T
         h = norm(x, "blocks.%d.ln2" % i)
         k, r = (h + before(h) * mine("time_maa_" + letter, "ffn")[0, 0] for letter in "kr")
@@ -1133,6 +1135,102 @@ def rwkv4_authors_forward(config, tensors, tokens):
         name: tensors[authors_name(name, RWKV4_NAMES)]
         for name in rwkv4_weights(Draw(""), rwkv4_config())
     }, tokens)
+
+
+# ---- rwkv6, as flash-linear-attention names it ----
+
+def rwkv6_fla_config(**fields):
+    common = {
+        "architectures": ["RWKV6ForCausalLM"], "model_type": "rwkv6", "attn": None,
+        "attn_mode": "chunk", "bos_token_id": 1, "eos_token_id": 2, "expand_k": 1.0,
+        "expand_v": 1.0, "fuse_cross_entropy": True, "fuse_norm": True, "gate_low_rank_dim": 6,
+        "hidden_act": "sqrelu", "hidden_ratio": 3.5, "hidden_size": 32, "initializer_range": 0.02,
+        "intermediate_size": 48, "max_position_embeddings": 2048, "norm_bias": True,
+        "norm_eps": 1e-5, "norm_first": True, "num_heads": 2, "num_hidden_layers": 2,
+        "proj_low_rank_dim": 4, "tie_word_embeddings": False, "use_cache": True,
+        "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def rwkv6_fla_weights(draw, config):
+    width, count = config["hidden_size"], config["num_heads"]
+    inner = config["intermediate_size"] or 32 * math.ceil(int(width * config["hidden_ratio"]) / 32)
+    keys, values = (int(width * config["expand_" + letter]) for letter in "kv")
+    moves, rank = 5 * config["proj_low_rank_dim"], config["gate_low_rank_dim"]
+    tensors = {"model.embeddings.weight": draw.normal(VOCABULARY, width)}
+    norms = ["model.norm"] + ["model.layers.0.pre_norm"] * config["norm_first"]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        attn, ffn = prefix + "attn.", prefix + "ffn."
+        norms += [prefix + "attn_norm", prefix + "ffn_norm"]
+        tensors[attn + "x_proj.0.mu"] = draw.uniform(0.1, 0.9, width)
+        tensors[attn + "x_proj.0.linear.weight"] = draw.linear(moves, width)
+        tensors[attn + "x_proj.2.weight"] = draw.linear(width, moves, math.sqrt(5) / 2)
+        tensors[attn + "x_bias"] = draw.uniform(0.1, 0.9, 5, width)
+        for letter, size in zip("rkvg", (keys, keys, values, values)):
+            tensors[attn + letter + "_proj.linear.weight"] = draw.linear(size, width)
+        tensors[attn + "w_proj.linear.lora.0.weight"] = draw.linear(rank, width)
+        tensors[attn + "w_proj.linear.lora.2.weight"] = draw.linear(keys, rank)
+        tensors[attn + "w_proj.linear.lora.2.bias"] = draw.bias(keys) - 1
+        tensors[attn + "bonus"] = draw.bias(count, keys // count)
+        tensors[attn + "g_norm.weight"] = draw.gain(values)
+        tensors[attn + "g_norm.bias"] = draw.bias(values)
+        tensors[attn + "o_proj.weight"] = draw.linear(width, values)
+        for name, size in (("key", inner), ("receptance", width)):
+            tensors[ffn + name + ".mu"] = draw.uniform(0.1, 0.9, width)
+            tensors[ffn + name + ".linear.weight"] = draw.linear(size, width)
+        tensors[ffn + "value.weight"] = draw.linear(width, inner)
+    for name in norms:
+        tensors[name + ".weight"] = draw.gain(width)
+        if config["norm_bias"]:
+            tensors[name + ".bias"] = draw.bias(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def rwkv6_fla_forward(config, tensors, tokens):
+    """The same with the author's names: mixes in his order, vectors of channels [1, 1, channels],
+    keys and values of other widths, norms that may have no biases."""
+    width, ranks = config["hidden_size"], config["proj_low_rank_dim"]
+    order = ["rwkvg".index(letter) for letter in "wkvrg"]
+    again, none = {}, np.zeros(width)
+    for theirs, ours in (("model.norm", "ln_out"), ("model.layers.0.pre_norm", "blocks.0.ln0")):
+        if theirs + ".weight" in tensors:
+            again[ours + ".weight"] = tensors[theirs + ".weight"]
+            again[ours + ".bias"] = tensors.get(theirs + ".bias", none)
+    for i in range(config["num_hidden_layers"]):
+        prefix, block = "model.layers.%d." % i, "blocks.%d." % i
+        attn, ffn = prefix + "attn.", prefix + "ffn."
+        att, mix = block + "att.", block + "ffn."
+        for theirs, ours in (("attn_norm", "ln1"), ("ffn_norm", "ln2")):
+            again[block + ours + ".weight"] = tensors[prefix + theirs + ".weight"]
+            again[block + ours + ".bias"] = tensors.get(prefix + theirs + ".bias", none)
+        again[att + "time_maa_x"] = tensors[attn + "x_proj.0.mu"][None, None]
+        for j, letter in enumerate("rwkvg"):
+            again[att + "time_maa_" + letter] = tensors[attn + "x_bias"][j][None, None]
+        down = tensors[attn + "x_proj.0.linear.weight"].reshape(5, ranks, width)
+        up = tensors[attn + "x_proj.2.weight"].reshape(width, 5, ranks)
+        again[att + "time_maa_w1"] = down[order].reshape(5 * ranks, width).T
+        again[att + "time_maa_w2"] = up[:, order].transpose(1, 2, 0)
+        again[att + "time_decay_w1"] = tensors[attn + "w_proj.linear.lora.0.weight"].T
+        again[att + "time_decay_w2"] = tensors[attn + "w_proj.linear.lora.2.weight"].T
+        again[att + "time_decay"] = tensors[attn + "w_proj.linear.lora.2.bias"][None, None]
+        again[att + "time_faaaa"] = tensors[attn + "bonus"]
+        for letter, name in zip("rkvg", ("receptance", "key", "value", "gate")):
+            again[att + name + ".weight"] = tensors[attn + letter + "_proj.linear.weight"]
+        again[att + "output.weight"] = tensors[attn + "o_proj.weight"]
+        for part in ("weight", "bias"):
+            again[att + "ln_x." + part] = tensors[attn + "g_norm." + part]
+        for letter, name in (("k", "key"), ("r", "receptance")):
+            again[mix + "time_maa_" + letter] = tensors[ffn + name + ".mu"][None, None]
+            again[mix + name + ".weight"] = tensors[ffn + name + ".linear.weight"]
+        again[mix + "value.weight"] = tensors[ffn + "value.weight"]
+    again["emb.weight"] = tensors["model.embeddings.weight"]
+    again["head.weight"] = tensors[
+        "model.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"]
+    return rwkv6_forward(config, again, tokens, config["norm_eps"], config["norm_eps"])
 
 
 # ---- mamba and falcon_mamba ----
@@ -2562,6 +2660,10 @@ def transformer_model(kept="F32", **fields):
     return fla_model(config, transformer_weights, transformer_layer, kept)
 
 
+def rwkv6_model(kept="F32", **fields):
+    return Model(rwkv6_fla_config(**fields), rwkv6_fla_weights, rwkv6_fla_forward, ("fla",), kept)
+
+
 def mamba_model(kept="F32", **fields):
     return Model(mamba_config(**fields), mamba_weights, mamba_forward, ("transformers",), kept)
 
@@ -2664,6 +2766,11 @@ MODELS = {
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
     "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
     "rwkv6-author": Model({}, rwkv6_weights, rwkv6_forward, ("rwkv",), "F16"),
+    "rwkv6": rwkv6_model(),
+    "rwkv6-narrow": rwkv6_model(
+        "BF16", expand_k=0.5, expand_v=1.5, norm_eps=1e-3, intermediate_size=None, fuse_norm=False),
+    "rwkv6-plain": rwkv6_model(
+        "F16", norm_first=False, norm_bias=False, tie_word_embeddings=True, norm_eps=1e-4),
     "rwkv4": Model(rwkv4_config(), rwkv4_weights, rwkv4_forward, ("transformers",)),
     "rwkv4-tied": Model(
         rwkv4_config(tie_word_embeddings=True, intermediate_size=None, attention_hidden_size=None),
@@ -2777,7 +2884,7 @@ SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
          "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
          "rwkv7-author": 2, "bamba": 4, "bamba-yarn": 5, "jamba": 4, "falcon_h1-biased": 5,
          "lfm2-biased": 6, "olmo_hybrid": 10, "olmo_hybrid-turned": 2, "precond_gated_deltanet": 3,
-         "transformer-window": 5}
+         "transformer-window": 5, "rwkv6-narrow": 5}
 
 
 # ---- files ----

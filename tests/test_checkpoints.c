@@ -64,7 +64,7 @@ static const struct { const char *name; char kept; } known[] = {
   {"llama-linear", 'b'}, {"precond_kda", 'f'}, {"precond_kda-safe", 'b'},
   {"precond_gated_deltanet", 'b'}, {"precond_gated_deltanet-ungated", 'h'}, {"hgrn", 'b'},
   {"hgrn-free", 'h'}, {"gsa", 'f'}, {"gsa-shared", 'b'}, {"transformer", 'b'},
-  {"transformer-window", 'h'}
+  {"transformer-window", 'h'}, {"rwkv6", 'f'}, {"rwkv6-narrow", 'b'}, {"rwkv6-plain", 'h'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -456,6 +456,28 @@ static const struct { const char *name; change of; } others[] = {
                    "qk_norm is true; known here: false"}},
   {"transformer", {CONFIG, "\"window_size\": null", "\"window_size\": 0.5", "window_size is 0.5"}},
   {"transformer", {CONFIG, "\"qkv_bias\": true", "\"qkv_bias\": false", "proj.bias"}},
+  {"rwkv6", {CONFIG, "\"sqrelu\"", "\"relu\"", "hidden_act is relu; known here: sqrelu"}},
+  {"rwkv6", {CONFIG, "\"num_heads\": 2", "\"num_heads\": 4", "bonus: it is of 2 heads, and the"}},
+  {"rwkv6", {CONFIG, "\"num_heads\": 2,", "", "num_heads is missing"}},
+  {"rwkv6", {CONFIG, "\"expand_k\": 1.0", "\"expand_k\": 0.51",
+             "expand_k is 8.16; it must be a whole number"}},
+  {"rwkv6", {CONFIG, "\"expand_v\": 1.0", "\"expand_v\": 1.5", "its shape"}},
+  {"rwkv6", {CONFIG, "\"proj_low_rank_dim\": 4", "\"proj_low_rank_dim\": 5",
+             "proj_low_rank_dim is 5, but the tensors have a rank of 4"}},
+  {"rwkv6", {CONFIG, "\"gate_low_rank_dim\": 6", "\"gate_low_rank_dim\": 7",
+             "gate_low_rank_dim is 7, but the tensors have a rank of 6"}},
+  {"rwkv6", {CONFIG, "\"norm_bias\": true", "\"norm_bias\": false",
+             "its norm_bias and the tensors do not agree"}},
+  {"rwkv6-plain", {CONFIG, "\"norm_bias\": false", "\"norm_bias\": true",
+                   "its norm_bias and the tensors do not agree"}},
+  {"rwkv6", {CONFIG, "\"norm_first\": true", "\"norm_first\": false",
+             "0.pre_norm.bias: the model"}},
+  {"rwkv6-plain", {CONFIG, "\"norm_first\": false", "\"norm_first\": true",
+                   "model.layers.0.pre_norm.weight"}},
+  {"rwkv6-narrow", {CONFIG, "\"intermediate_size\": null", "\"hidden_ratio\": null", NULL}},
+  {"rwkv6", {TENSORS, "0.attn.x_bias", "0.attn.x_bian", "attn.x_bias"}},
+  {"rwkv6", {TENSORS, "[5,32]", "[32,5]", "its shape [32, 5]"}},
+  {"rwkv6", {TENSORS, "[32,20]", "[20,32]", "its shape [20, 32]"}},
   {"mamba2", {CONFIG, "{", "{\"intermediate_size\": 65,",
               "intermediate_size is 65; known here: expand times hidden_size"}},
   {"mamba2-fla", {CONFIG, "\"norm_before_gate\": false", "\"norm_before_gate\": true",
@@ -882,7 +904,7 @@ static void test_unknown(void **state) {
  * floors, and what is in no file: in the forms that files and models have. */
 static void test_minus_zero(void **state) {
   static const char *const names[] = {BASE, "kda-grouped", "gla-clamped", "hgrn2", "rwkv7-author",
-                                      "precond_kda",
+                                      "precond_kda", "rwkv6-narrow",
                                       "ttt-mlp-mamba", "qwen3_5", "qwen3_5_moe", "falcon_mamba",
                                       "falcon_h1-biased", "lfm2-biased"};
   size_t i, k, n;
@@ -1402,6 +1424,7 @@ static const struct { const char *folders, *fields; } published[] = {
    OLD_FLA "\"use_l2warp\": false, \"attnres_block_size\": null, "},
   {"precond_kda", "\"use_l2warp\": false, \"a_log_init_lower\": 1, "},
   {"hgrn-free", "\"num_heads\": 1, "},
+  {"rwkv6 rwkv6-narrow", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": false, "},
   {"rwkv7", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": true, \"norm_first\": true, "},
   {"mamba falcon_mamba mamba-biased", "\"d_inner\": 64, \"d_model\": 32, "
    "\"use_associative_scan\": true, \"use_mambapy\": false, "},
@@ -1730,6 +1753,7 @@ static void test_damage(void **state) {
   damage("hgrn2", 200);
   damage("gsa-shared", 200);
   damage("precond_kda", 200);
+  damage("rwkv6-narrow", 400);
   damage("kda-grouped", 200);
 }
 #endif
