@@ -18,12 +18,12 @@
  * A model is a folder as Hugging Face has them: config.json and model.safetensors, or several files
  * of tensors and model.safetensors.index.json. The table hf__families has the families:
  * flash-linear-attention's DeltaNet, Gated DeltaNet, Gated DeltaProduct, GLA, RetNet, linear
- * attention, HGRN, HGRN2, GSA, KDA, PKDA, PGDN, RWKV-6, RWKV-7 and Transformer; RWKV-7, RWKV-6 and
- * RWKV-4 as their author writes them, RWKV-4 also as Hugging Face does; Falcon Mamba; Mamba and
- * Mamba-2 as Hugging Face, flash-linear-attention and their authors have them; TTT; Qwen3-Next and
- * Qwen3.5; Falcon-H1, Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid;
- * RecurrentGemma (Griffin); Llama. Angles of rotary positions may be scaled: rope_type linear, yarn
- * or llama3.
+ * attention, HGRN, HGRN2, GSA, KDA, PKDA, PGDN, also with attention in some of their layers, and
+ * its RWKV-6, RWKV-7, Samba and Transformer; RWKV-7, RWKV-6 and RWKV-4 as their author writes them,
+ * RWKV-4 also as Hugging Face does; Falcon Mamba; Mamba and Mamba-2 as Hugging Face,
+ * flash-linear-attention and their authors have them; TTT; Qwen3-Next and Qwen3.5; Falcon-H1,
+ * Granite 4 (granitemoehybrid), Bamba, Jamba, LFM2 and OLMo Hybrid; RecurrentGemma (Griffin);
+ * Llama. Angles of rotary positions may be scaled: rope_type linear, yarn or llama3.
  *
  * Headers, places, shapes, names and every field of the configuration are checked before the first
  * number is written. A field that a family does not have is refused, for it may change every
@@ -545,6 +545,8 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
        HF__C_SCALING_SIZE, HF__C_SPARSE_FROM, HF__C_INTERVAL_FROM, HF__C_KV_TYPES,
        HF__C_INNER_SSM, HF__C_BLOCK_INNER, HF__C_ADJUST, HF__C_INNER_FACTOR, HF__C_MULTIPLE,
        HF__C_CAP, HF__C_BLOCK_TYPES, HF__C_SLIDING_TYPES, HF__C_WINDOW,
+       HF__C_PLACED, HF__C_PLACED_HEADS, HF__C_PLACED_KV_HEADS, HF__C_PLACED_BIAS,
+       HF__C_PLACED_WINDOW, HF__C_PLACED_THETA,
        /* factors; those of lists one after the other */
        HF__C_EMBED_BY, HF__C_LOGITS_BY, HF__C_LOGITS_OVER, HF__C_BRANCH_BY, HF__C_SCORES_BY,
        HF__C_KEYS_BY, HF__C_ATTENTION_IN_BY, HF__C_ATTENTION_BY, HF__C_SSM_IN_BY, HF__C_SSM_BY,
@@ -559,7 +561,8 @@ enum { HF__C_WIDTH, HF__C_LAYERS, HF__C_VOCAB, HF__C_HEADS, HF__C_VALUE_HEADS,
  *   null auto  nothing: what the original takes then
  *   any        anything, for it changes no logit of the original
  *   list       a list, whose items are looked at
- *   object     an object, whose members are fields of the same family
+ *   object     an object, whose members are fields of the same family; those of `attn` have its
+ *              name and a dot before theirs
  *   {} or []   one that is empty
  *
  * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
@@ -600,6 +603,16 @@ static const hf__field hf__says_all[] = {
   {"norm_eps", "positive", HF__C_EPSILON}, \
   {"intermediate_size", "positive null", HF__C_INNER}, \
   {"hidden_ratio", "positive null", HF__C_RATIO}
+/* Softmax attention that some of its layers have instead. */
+#define HF__SAYS_PLACED \
+  {"max_position_embeddings", "number null", HF__C_POSITIONS}, \
+  {"attn", "object null", HF__C_PLACED}, \
+  {"attn.layers", "list", HF__C_DENSE}, \
+  {"attn.num_heads", "positive", HF__C_PLACED_HEADS}, \
+  {"attn.num_kv_heads", "positive null", HF__C_PLACED_KV_HEADS}, \
+  {"attn.qkv_bias", "false true", HF__C_PLACED_BIAS}, \
+  {"attn.window_size", "positive null", HF__C_PLACED_WINDOW}, \
+  {"attn.rope_theta", "positive", HF__C_PLACED_THETA}
 /* The fields of models with a SwiGLU, whose silu(x) = x sigmoid(x) is also called swish. */
 #define HF__SAYS_SWIGLU \
   HF__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
@@ -607,7 +620,7 @@ static const hf__field hf__says_all[] = {
   {"num_heads", "positive", HF__C_HEADS}
 
 static const hf__field hf__says_gated_deltanet[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"head_dim", "positive", HF__C_HEAD_DIM},
   {"num_v_heads", "positive null", HF__C_VALUE_HEADS},
   {"expand_v", "positive", HF__C_EXPAND_V},
@@ -619,7 +632,7 @@ static const hf__field hf__says_gated_deltanet[] = {
 };
 
 static const hf__field hf__says_gated_deltaproduct[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"head_dim", "positive", HF__C_HEAD_DIM},
   {"expand_v", "positive", HF__C_EXPAND_V},
   {"use_output_gate use_gate", "false true", HF__C_GATE},
@@ -631,7 +644,7 @@ static const hf__field hf__says_gated_deltaproduct[] = {
 };
 
 static const hf__field hf__says_delta_net[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_k", "positive", HF__C_EXPAND_K},
   {"expand_v", "positive", HF__C_EXPAND_V},
   {"use_gate", "false true", HF__C_GATE},
@@ -646,7 +659,7 @@ static const hf__field hf__says_delta_net[] = {
 };
 
 static const hf__field hf__says_gla[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_k", "positive", HF__C_EXPAND_K},
   {"expand_v", "positive", HF__C_EXPAND_V},
   {"num_kv_heads", "positive null", HF__C_KV_HEADS},
@@ -664,7 +677,7 @@ static const hf__field hf__says_gla[] = {
 };
 
 static const hf__field hf__says_retnet[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_k", "positive", HF__C_EXPAND_K},
   {"expand_v", "positive", HF__C_EXPAND_V},
   {"num_kv_heads", "positive null", HF__C_KV_HEADS},
@@ -677,7 +690,7 @@ static const hf__field hf__says_retnet[] = {
 
 /* Linear attention: of its maps of keys and queries those that have no tensors of their own. */
 static const hf__field hf__says_linear_attn[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_k", "positive", HF__C_EXPAND_K},
   {"expand_v", "positive", HF__C_EXPAND_V},
   {"num_kv_heads", "positive null", HF__C_KV_HEADS},
@@ -689,7 +702,7 @@ static const hf__field hf__says_linear_attn[] = {
 
 static const hf__field hf__says_hgrn2[] = {
   {"num_heads", "positive null", HF__C_HEADS},
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_ratio", "positive null", HF__C_EXPAND_RATIO},
   {"use_lower_bound", "false true", HF__C_LOWER_BOUNDS},
   {"use_short_conv", "false", -1},
@@ -700,7 +713,7 @@ static const hf__field hf__says_hgrn2[] = {
 /* HGRN, in whose configurations num_heads is of nothing. */
 static const hf__field hf__says_hgrn[] = {
   {"num_heads conv_size", "any", -1},
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_ratio", "positive", HF__C_EXPAND_RATIO},
   {"use_lower_bound", "false true", HF__C_LOWER_BOUNDS},
   {"use_short_conv", "false", -1},
@@ -710,7 +723,7 @@ static const hf__field hf__says_hgrn[] = {
 /* Gated slot attention. exapnd is what its configuration's own code says; with convolutions
  * activations come twice there. */
 static const hf__field hf__says_gsa[] = {
-  HF__SAYS_SWIGLU,
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU,
   {"expand_k exapnd_k", "positive", HF__C_EXPAND_K},
   {"expand_v exapnd_v", "positive", HF__C_EXPAND_V},
   {"num_kv_heads", "positive null", HF__C_KV_HEADS},
@@ -723,7 +736,7 @@ static const hf__field hf__says_gsa[] = {
 };
 
 #define HF__SAYS_KDA \
-  HF__SAYS_SWIGLU, \
+  HF__SAYS_PLACED, HF__SAYS_SWIGLU, \
   {"head_dim", "positive", HF__C_HEAD_DIM}, \
   {"num_v_heads", "positive null", HF__C_VALUE_HEADS}, \
   {"expand_v", "positive", HF__C_EXPAND_V}, \
@@ -828,6 +841,24 @@ static const hf__field hf__says_mamba[] = {
 static const hf__field hf__says_falcon_mamba[] = {
   HF__SAYS_MAMBA,
   {"mixer_rms_eps", "positive", HF__C_INNER_EPSILON}
+};
+
+/* Samba: Mamba and attention. intermediate_size is Mamba's, whose convolutions have biases whatever
+ * use_conv_bias says. */
+static const hf__field hf__says_samba[] = {
+  HF__SAYS_PLACED,
+  HF__SAYS_MAMBAS,
+  {"use_conv_bias fuse_swiglu", "any", -1},
+  {"attnres_block_size", "null", -1},
+  {"norm_eps", "positive", HF__C_EPSILON},
+  {"hidden_ratio", "positive null", HF__C_RATIO},
+  {"hidden_act", "swish silu", -1},
+  {"state_size", "positive", HF__C_STATE},
+  {"expand", "positive", HF__C_EXPAND},
+  {"intermediate_size", "positive", HF__C_INNER_SSM},
+  {"conv_kernel", "positive", HF__C_CONV},
+  {"use_bias", "false true", HF__C_BIAS},
+  {"time_step_rank", "positive auto", HF__C_RATE_RANK}
 };
 
 /* Mamba-2 in two dialects. Norms stand behind the gate in both; Hugging Face's field for that means
@@ -1790,6 +1821,18 @@ static int hf__tensor_length(const hf__reader *c, const char *name, int i) {
   return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
+/* The same of the first layer that has a tensor whose name ends like this. */
+static int hf__layer_length(const hf__reader *c, const char *end, int i) {
+  char name[HF__NAME_SIZE];
+  int layer, length = 0;
+  for (layer = 0; layer < MIRAS_MAX_LAYERS && !length; layer++) {
+    name[0] = 0;
+    hf__say(name, sizeof name, "model.layers.%d.attn.%s", layer, end);
+    length = hf__tensor_length(c, name, i);
+  }
+  return length;
+}
+
 /* The rows of the embedding. */
 static int hf__embedding_rows(const hf__reader *c) {
   static const char *const tables[] = {"embeddings.weight", "embedding.weight",
@@ -1901,13 +1944,11 @@ static int hf__describe_gated_deltaproduct(hf__reader *c, miras_model_desc *d) {
 }
 
 static int hf__describe_kda_as(hf__reader *c, miras_model_desc *d, miras_preset kind) {
-  static const char *const down[] = {"model.layers.0.attn.f_proj.0.weight",
-                                     "model.layers.0.attn.g_proj.0.weight"};
   const double bound = hf__config_of(c, HF__C_STEEPEST, 0);
   miras_layer_desc *l = &d->layer[0];
   if (!hf__describe_gated_delta(c, d, kind)) return 0;
-  l->mixer.gate_rank = l->memory.heads + hf__tensor_length(c, down[0], 0);
-  l->mixer.out_gate_rank = hf__tensor_length(c, down[1], 0);
+  l->mixer.gate_rank = l->memory.heads + hf__layer_length(c, "f_proj.0.weight", 0);
+  l->mixer.out_gate_rank = hf__layer_length(c, "g_proj.0.weight", 0);
   l->mixer.out_gate = MIRAS_FN_SIGMOID;
   if (c->said[HF__C_STEEPEST])
     l->mixer.decay_form = MIRAS_DECAY_FORM_STEEP, l->mixer.decay_log_limit = (float)-bound;
@@ -1978,7 +2019,7 @@ static int hf__describe_plain(hf__reader *c, miras_model_desc *d, miras_preset k
 static int hf__describe_gla(hf__reader *c, miras_model_desc *d) {
   const double least = hf__config_of(c, HF__C_CLAMP, -100);    /* of a logarithm */
   if (!hf__describe_plain(c, d, MIRAS_PRESET_GLA_MEMORY, 1)) return 0;
-  d->layer[0].mixer.gate_rank = hf__tensor_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
+  d->layer[0].mixer.gate_rank = hf__layer_length(c, "gk_proj.0.weight", 0);
   if (c->said[HF__C_CLAMP]) d->layer[0].mixer.keep_min = (float)hf__exp(least);
   if (!hf__config_rank(c, HF__C_OUT_RANK, d->layer[0].mixer.gate_rank)) return 0;
   return least < -1e-4 || hf__config_lacks(c, HF__C_CLAMP, "below 0");
@@ -2800,6 +2841,44 @@ static int hf__describe_recurrent_gemma(hf__reader *c, miras_model_desc *d) {
   return hf__describe_pattern(c, d, letter);
 }
 
+/* Samba: Mamba with an MLP, and attention, whose layers hf__describe_placed finds. */
+static int hf__describe_samba(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  c->said[HF__C_HEADS] = 1, c->config[HF__C_HEADS] = 1;      /* it says those of attention alone  */
+  if (!hf__describe_frame(c, d, MIRAS_PRESET_MAMBA)) return 0;
+  d->pattern[0] = 0;
+  d->norm_epsilon = (float)hf__config_of(c, HF__C_EPSILON, 1e-5);
+  if (!hf__describe_scan(c, d, l, hf__config_whole(
+        c, HF__C_INNER_SSM, floor(d->width * hf__config_of(c, HF__C_EXPAND, 2)), 1))) return 0;
+  l->mlp.none = 0;
+  return c->said[HF__C_PLACED] ||
+         hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "attn is missing");
+}
+
+/* Attention in some layers of a family, as the members of attn say. */
+static int hf__describe_placed(hf__reader *c, miras_model_desc *d) {
+  miras_layer_desc *a = &d->layer[2];
+  char letter[MIRAS_MAX_LAYERS];
+  int i;
+  if (!c->said[HF__C_PLACED]) return 1;
+  if (d->layers > MIRAS_MAX_LAYERS) return hf__config_lacks(c, HF__C_LAYERS, "1 to 256");
+  if (!c->listed[HF__C_DENSE])
+    return hf__reject_as(c, MIRAS_ERR_DESC, "config.json", "attn.layers is missing");
+  a->mlp = d->layer[0].mlp;
+  a->attention.heads = hf__config_whole(c, HF__C_PLACED_HEADS, 0, 1);
+  if (c->result != MIRAS_OK) return 0;
+  a->attention.kv_heads = hf__config_whole(c, HF__C_PLACED_KV_HEADS, a->attention.heads, 1);
+  a->attention.head_dim =
+    hf__config_share(c, HF__C_PLACED_HEADS, (double)d->width / a->attention.heads);
+  a->attention.rope.theta = (float)hf__config_of(c, HF__C_PLACED_THETA, 10000);
+  a->attention.bias = hf__config_of(c, HF__C_PLACED_BIAS, 0) > 0;
+  if (c->result != MIRAS_OK || !hf__describe_window(c, a, 2048)) return 0;
+  if (c->said[HF__C_PLACED_WINDOW])
+    a->attention.window = hf__config_whole(c, HF__C_PLACED_WINDOW, 0, 1);
+  for (i = 0; i < d->layers; i++) letter[i] = c->dense[i / 8] >> i % 8 & 1 ? 'a' : 'm';
+  return c->result == MIRAS_OK && hf__describe_pattern(c, d, letter);
+}
+
 /* Scale the angles of the layers that the pattern names. Factors that say where from are of
  * Llama 3.1 or, called beta, of yarn. */
 static int hf__describe_scaling(hf__reader *c, miras_model_desc *d) {
@@ -3261,6 +3340,22 @@ static const hf__name_row hf__ttt_names[] = {
   {".mlp.down_proj.weight", ".mlp.down", 0}
 };
 
+#define HF__OF_ATTENTION HF__ONLY_OF(MIRAS_LAYER_ATTENTION)
+/* Samba's, beside Mamba's. */
+#define HF__SAMBA_NAMES \
+  {".mixer_norm.weight", ".norm1.gain", 0}, \
+  {".mixer.q_proj.weight", ".q.weight", HF__OF_ATTENTION}, \
+  {".mixer.k_proj.weight", ".k.weight", HF__OF_ATTENTION}, \
+  {".mixer.v_proj.weight", ".v.weight", HF__OF_ATTENTION}, \
+  {".mixer.q_proj.bias", ".q.bias", HF__OF_ATTENTION}, \
+  {".mixer.k_proj.bias", ".k.bias", HF__OF_ATTENTION}, \
+  {".mixer.v_proj.bias", ".v.bias", HF__OF_ATTENTION}, \
+  {NULL, ".o.bias", HF__OF_ATTENTION}, \
+  {".mixer.o_proj.weight", ".o.weight", HF__OF_ATTENTION}, \
+  {".mlp_norm.weight", ".norm2.gain", 0}, \
+  {".mlp.gate_proj.weight", ".mlp.gate", 0}, \
+  {".mlp.up_proj.weight", ".mlp.up", 0}, \
+  {".mlp.down_proj.weight", ".mlp.down", 0}
 static const hf__name_row hf__mamba_names[] = {
   {"embeddings.weight", "embed.weight", HF__KEPT},
   {"embedding.weight", "embed.weight", HF__KEPT},
@@ -3280,7 +3375,8 @@ static const hf__name_row hf__mamba_names[] = {
   {".mixer.D", ".skip.gain", 0},
   {NULL, ".memory.init", 0},
   {".mixer.out_proj.weight", ".o.weight", 0},
-  {".mixer.out_proj.bias", ".o.bias", 0}
+  {".mixer.out_proj.bias", ".o.bias", 0},
+  HF__SAMBA_NAMES
 };
 
 static const hf__name_row hf__mamba2_names[] = {
@@ -3315,7 +3411,6 @@ static const hf__name_row hf__mamba2_names[] = {
   {".mixer.out_proj.bias", ".o.bias", 0}
 };
 
-#define HF__OF_ATTENTION HF__ONLY_OF(MIRAS_LAYER_ATTENTION)
 static const hf__name_row hf__hybrid_names[] = {
   {"embed_tokens.weight", "embed.weight", HF__KEPT},
   {"final_layernorm.weight", "norm.gain", 0},
@@ -3584,6 +3679,8 @@ static const hf__family hf__families[] = {
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_mamba)},
   {"falcon_mamba", "backbone.", "layers.", "", hf__describe_mamba,
    HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_falcon_mamba)},
+  {"samba", "backbone.", "layers.", "", hf__describe_samba,
+   HF__NAMES(hf__mamba_names), HF__NAMES(hf__says_samba)},
   {"mamba2", "backbone.", "layers.", "", hf__describe_mamba2,
    HF__NAMES(hf__mamba2_names), HF__NAMES(hf__says_mamba2)},
   {"falcon_h1", "model.", "layers.", "", hf__describe_falcon_h1,
@@ -3856,6 +3953,7 @@ static int hf__config_nested(hf__reader *c, hf__cursor *t, const char *name) {
   if (row && !object && hf__listed(row->says, "list")) {
     hf__config_list(c, t, row, name);
   } else if (row && object && hf__listed(row->says, "object")) {
+    if (row->slot >= 0) c->said[row->slot] = 1;
     return 1;
   } else {
     hf__skip_value(t, 0);
@@ -3917,20 +4015,25 @@ static int hf__config_met(hf__reader *c) {
   return 1;
 }
 
-/* The members of an object, from its brace on. */
-static void hf__config_object(hf__reader *c, hf__cursor *t, int depth) {
+/* The members of an object, from its brace on; `in` is what stands before their names. */
+static void hf__config_object(hf__reader *c, hf__cursor *t, const char *in, int depth) {
   char name[HF__NAME_SIZE], text[HF__NAME_SIZE];
   int quoted = 0;
   if (!hf__need_char(t, '{') || hf__take_char(t, '}')) return;
   do {
-    hf__need_string(t, name);
+    hf__need_string(t, text);
     hf__need_char(t, ':');
     hf__skip_space(t);
+    name[0] = 0;
+    hf__say(name, sizeof name, "%s%s", in, text);
     if (hf__config_ignored(c, name)) {
+      hf__skip_value(t, 0);
+    } else if (!*in && hf__begins("attn.", name)) {
+      hf__config_unknown(c, name, "no member of attn");
       hf__skip_value(t, 0);
     } else if (!hf__take_scalar(t, text, &quoted)) {
       if (!hf__config_nested(c, t, name)) continue;
-      if (depth < 3) hf__config_object(c, t, depth + 1);
+      if (depth < 3) hf__config_object(c, t, hf__same(name, "attn") ? "attn." : in, depth + 1);
       else hf__refuse(t);
     } else if (!t->bad && !hf__same(name, "model_type")) {
       hf__config_scalar(c, name, text, quoted);
@@ -3987,7 +4090,7 @@ static int hf__config_read(hf__reader *c) {
   if (!hf__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
   for (pass = 0; pass < 2; pass++) {
     t = all;
-    if (pass) hf__config_object(c, &t, 0);
+    if (pass) hf__config_object(c, &t, "", 0);
     else hf__config_family(c, &t);
     hf__skip_space(&t);
     if (c->result != MIRAS_OK) return 0;
@@ -4413,6 +4516,8 @@ static int hf__match(hf__reader *c, const miras_model *m, int layer,
     memset(&piece[count], 0, sizeof piece[count]);
     piece[count].view = v;
     piece[count].how = row->how;
+    if (layer >= 0 && miras_model_layer(m, layer)->type == MIRAS_LAYER_ATTENTION)
+      piece[count].how &= ~HF__AS_KEYS;          /* whose heads of keys are never stored again    */
     piece[count].layer = layer / c->per;
     piece[count].by = 1;
     for (k = 0; k < c->factors; k++)
@@ -4742,7 +4847,8 @@ static hf__described *hf__describe(hf__reader *c) {
   hf__described *to = (hf__described *)hf__alloc(c, 1, sizeof *to);
   if (!to) return NULL;
   memset(to, 0, sizeof *to);
-  return c->of->describe(c, &to->is) && hf__describe_scaling(c, &to->is) ? to : NULL;
+  return c->of->describe(c, &to->is) && hf__describe_placed(c, &to->is) &&
+         hf__describe_scaling(c, &to->is) ? to : NULL;
 }
 
 /* Fill in the defaults. Returns the number of parameters; 0 for a refusal. */

@@ -274,6 +274,13 @@ def fla_inner(config):
     return 256 * math.ceil(int(config["hidden_size"] * config["hidden_ratio"] * 2 / 3) / 256)
 
 
+def attended(config):
+    """Attention in some layers: its configuration as a transformer's, and which layers."""
+    if not config["attn"]:
+        return {}, []
+    return {"hidden_size": config["hidden_size"], **config["attn"]}, config["attn"]["layers"]
+
+
 def fla_weights(draw, config, layer):
     width, inner = config["hidden_size"], fla_inner(config)
     tensors = {"model.embeddings.weight": draw.normal(VOCABULARY, width)}
@@ -284,7 +291,9 @@ def fla_weights(draw, config, layer):
         tensors[prefix + "mlp.gate_proj.weight"] = draw.linear(inner, width)
         tensors[prefix + "mlp.up_proj.weight"] = draw.linear(inner, width)
         tensors[prefix + "mlp.down_proj.weight"] = draw.linear(width, inner)
-        for name, value in layer(draw, config).items():
+        fields, where = attended(config)
+        made = transformer_weights(draw, fields) if i in where else layer(draw, config)
+        for name, value in made.items():
             tensors[prefix + "attn." + name] = value
     tensors["model.norm.weight"] = draw.gain(width)
     if not config["tie_word_embeddings"]:
@@ -303,7 +312,9 @@ def fla_forward(config, tensors, tokens, layer):
             share = np.exp(tensors["model.lower_bounds"])
             share = share / share.sum(0)
             mine["lower_bound"] = (share.cumsum(0) - share[0])[i]
-        x = x + layer(config, mine, rms(x, tensors[prefix + "attn_norm.weight"], eps))
+        h = rms(x, tensors[prefix + "attn_norm.weight"], eps)
+        fields, where = attended(config)
+        x = x + (transformer_layer(fields, mine, h) if i in where else layer(config, mine, h))
         h = rms(x, tensors[prefix + "mlp_norm.weight"], eps)
         x = x + swiglu(h, tensors, prefix + "mlp.")
     head = "model.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
@@ -1277,32 +1288,97 @@ def mamba_weights(draw, config):
     return tensors
 
 
-def mamba_forward(config, tensors, tokens):
+def mamba_mixer(config, tensors, prefix, h):
     inner, state = config["intermediate_size"], config["state_size"]
-    rank, eps = config["time_step_rank"], config["layer_norm_epsilon"]
+    rank = config["time_step_rank"]
+    u, z = np.split(h @ tensors[prefix + "in_proj.weight"].T +
+                    tensors.get(prefix + "in_proj.bias", 0.0), 2, 1)
+    u = silu(convolve(u, tensors[prefix + "conv1d.weight"],
+                      tensors.get(prefix + "conv1d.bias", 0.0)))
+    parts = np.split(u @ tensors[prefix + "x_proj.weight"].T, [rank, rank + state], 1)
+    if "mixer_rms_eps" in config:
+        parts = [rms(part, 1.0, config["mixer_rms_eps"]) for part in parts]
+    low, key, query = parts
+    time = softplus(low @ tensors[prefix + "dt_proj.weight"].T +
+                    tensors[prefix + "dt_proj.bias"])
+    rate = np.exp(tensors[prefix + "A_log"])
+    memory, y = np.zeros((inner, state)), np.zeros_like(u)
+    for t in range(len(h)):
+        memory = np.exp(-rate * time[t][:, None]) * memory
+        memory = memory + (time[t] * u[t])[:, None] * key[t]
+        y[t] = memory @ query[t] + tensors[prefix + "D"] * u[t]
+    return (y * silu(z)) @ tensors[prefix + "out_proj.weight"].T + tensors.get(
+        prefix + "out_proj.bias", 0.0)
+
+
+def mamba_forward(config, tensors, tokens):
+    eps = config["layer_norm_epsilon"]
     x = tensors["backbone.embeddings.weight"][tokens]
     for i in range(config["num_hidden_layers"]):
         prefix = "backbone.layers.%d." % i
         h = rms(x, tensors[prefix + "norm.weight"], eps)
+        x = x + mamba_mixer(config, tensors, prefix + "mixer.", h)
+    head = "backbone.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
+
+
+# ---- samba: Mamba and attention of a window, each with an MLP ----
+
+def samba_config(**fields):
+    common = {
+        "architectures": ["SambaForCausalLM"], "model_type": "samba", "bos_token_id": 1,
+        "attn": {"layers": [1], "num_heads": 4, "num_kv_heads": 2, "qkv_bias": False,
+                 "rope_theta": 10000.0, "window_size": 5},
+        "conv_kernel": 4, "eos_token_id": 2, "expand": 2, "fuse_cross_entropy": True,
+        "fuse_norm": True, "fuse_swiglu": True, "hidden_act": "swish", "hidden_ratio": 4,
+        "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64,
+        "max_position_embeddings": 2048, "norm_eps": 1e-5, "num_hidden_layers": 2,
+        "pad_token_id": 0, "rescale_prenorm_residual": False, "residual_in_fp32": False,
+        "state_size": 12, "tie_word_embeddings": False, "time_step_floor": 1e-4,
+        "time_step_init_scheme": "random", "time_step_max": 0.1, "time_step_min": 0.001,
+        "time_step_rank": 3, "time_step_scale": 1.0, "use_bias": False, "use_cache": True,
+        "use_conv_bias": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def samba_weights(draw, config):
+    """Mamba's in all layers; attention's instead in some."""
+    width, inner = config["hidden_size"], fla_inner({**config, "intermediate_size": None})
+    fields, where = attended(config)
+    tensors = mamba_weights(draw, {**config, "use_conv_bias": True})
+    for i in range(config["num_hidden_layers"]):
+        prefix = "backbone.layers.%d." % i
+        tensors[prefix + "mixer_norm.weight"] = tensors.pop(prefix + "norm.weight")
+        tensors[prefix + "mlp_norm.weight"] = draw.gain(width)
+        tensors[prefix + "mlp.gate_proj.weight"] = draw.linear(inner, width)
+        tensors[prefix + "mlp.up_proj.weight"] = draw.linear(inner, width)
+        tensors[prefix + "mlp.down_proj.weight"] = draw.linear(width, inner)
+        if i not in where:
+            continue
+        tensors = {name: value for name, value in tensors.items()
+                   if not name.startswith(prefix + "mixer.")}
+        for name, value in transformer_weights(draw, fields).items():
+            tensors[prefix + "mixer." + name] = value
+    return tensors
+
+
+def samba_forward(config, tensors, tokens):
+    eps, (fields, where) = config["norm_eps"], attended(config)
+    x = tensors["backbone.embeddings.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "backbone.layers.%d." % i
+        h = rms(x, tensors[prefix + "mixer_norm.weight"], eps)
         prefix += "mixer."
-        u, z = np.split(h @ tensors[prefix + "in_proj.weight"].T +
-                        tensors.get(prefix + "in_proj.bias", 0.0), 2, 1)
-        u = silu(convolve(u, tensors[prefix + "conv1d.weight"],
-                          tensors.get(prefix + "conv1d.bias", 0.0)))
-        parts = np.split(u @ tensors[prefix + "x_proj.weight"].T, [rank, rank + state], 1)
-        if "mixer_rms_eps" in config:
-            parts = [rms(part, 1.0, config["mixer_rms_eps"]) for part in parts]
-        low, key, query = parts
-        time = softplus(low @ tensors[prefix + "dt_proj.weight"].T +
-                        tensors[prefix + "dt_proj.bias"])
-        rate = np.exp(tensors[prefix + "A_log"])
-        memory, y = np.zeros((inner, state)), np.zeros_like(u)
-        for t in range(len(tokens)):
-            memory = np.exp(-rate * time[t][:, None]) * memory
-            memory = memory + (time[t] * u[t])[:, None] * key[t]
-            y[t] = memory @ query[t] + tensors[prefix + "D"] * u[t]
-        x = x + (y * silu(z)) @ tensors[prefix + "out_proj.weight"].T
-        x = x + tensors.get(prefix + "out_proj.bias", 0.0)
+        if i in where:
+            mine = {name[len(prefix):]: value for name, value in tensors.items()
+                    if name.startswith(prefix)}
+            x = x + transformer_layer(fields, mine, h)
+        else:
+            x = x + mamba_mixer(config, tensors, prefix, h)
+        prefix = "backbone.layers.%d." % i
+        h = rms(x, tensors[prefix + "mlp_norm.weight"], eps)
+        x = x + swiglu(h, tensors, prefix + "mlp.")
     head = "backbone.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
     return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
 
@@ -2551,6 +2627,12 @@ def fla_model(config, weights, layer, kept="F32", frame=fla_weights, more=()):
                  ("fla",) + more, kept)
 
 
+def placed(layers, count, **fields):
+    """Attention in these layers, as its configuration writes it."""
+    return {"layers": layers, "num_heads": count, "num_kv_heads": count, "qkv_bias": False,
+            "rope_theta": 10000.0, "window_size": None, **fields}
+
+
 def gated_deltanet_model(kept="F32", **fields):
     config = fla_config("gated_deltanet", "GatedDeltaNetForCausalLM", **{
         "allow_neg_eigval": False, "conv_size": 4, "expand_v": 2.0, "head_dim": 8,
@@ -2664,6 +2746,10 @@ def rwkv6_model(kept="F32", **fields):
     return Model(rwkv6_fla_config(**fields), rwkv6_fla_weights, rwkv6_fla_forward, ("fla",), kept)
 
 
+def samba_model(kept="F32", **fields):
+    return Model(samba_config(**fields), samba_weights, samba_forward, ("fla",), kept)
+
+
 def mamba_model(kept="F32", **fields):
     return Model(mamba_config(**fields), mamba_weights, mamba_forward, ("transformers",), kept)
 
@@ -2763,6 +2849,17 @@ MODELS = {
     "transformer": transformer_model("BF16", num_kv_heads=1, qkv_bias=True, rope_theta=500.0),
     "transformer-window": transformer_model(
         "F16", num_heads=4, window_size=5, norm_eps=1e-3, tie_word_embeddings=True),
+    "gla-attended": gla_model(
+        num_heads=4, num_kv_heads=2, intermediate_size=64, attn=placed([1], 2, qkv_bias=True)),
+    "kda-attended": kda_model(attn=placed([0], 4, num_kv_heads=1, window_size=4)),
+    "hgrn-attended": hgrn_model(
+        "BF16", num_hidden_layers=3, attn=placed([0, 2], 2, rope_theta=500.0)),
+    "gated_deltanet-attended": gated_deltanet_model(
+        "F16", num_v_heads=4, norm_eps=1e-3, attn=placed([1], 4, window_size=3)),
+    "samba": samba_model("F16"),
+    "samba-biased": samba_model(
+        "BF16", use_bias=True, use_conv_bias=False, norm_eps=1e-3, tie_word_embeddings=True,
+        attn=placed([0], 2, qkv_bias=True)),
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
     "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
     "rwkv6-author": Model({}, rwkv6_weights, rwkv6_forward, ("rwkv",), "F16"),
@@ -2884,7 +2981,8 @@ SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
          "gated_deltanet-sigmoid": 2, "falcon_mamba": 2, "mamba2-grouped": 3, "mamba2-author": 3,
          "rwkv7-author": 2, "bamba": 4, "bamba-yarn": 5, "jamba": 4, "falcon_h1-biased": 5,
          "lfm2-biased": 6, "olmo_hybrid": 10, "olmo_hybrid-turned": 2, "precond_gated_deltanet": 3,
-         "transformer-window": 5, "rwkv6-narrow": 5}
+         "transformer-window": 5, "rwkv6-narrow": 5,
+         "gated_deltanet-attended": 4, "samba-biased": 2}
 
 
 # ---- files ----

@@ -64,7 +64,9 @@ static const struct { const char *name; char kept; } known[] = {
   {"llama-linear", 'b'}, {"precond_kda", 'f'}, {"precond_kda-safe", 'b'},
   {"precond_gated_deltanet", 'b'}, {"precond_gated_deltanet-ungated", 'h'}, {"hgrn", 'b'},
   {"hgrn-free", 'h'}, {"gsa", 'f'}, {"gsa-shared", 'b'}, {"transformer", 'b'},
-  {"transformer-window", 'h'}, {"rwkv6", 'f'}, {"rwkv6-narrow", 'b'}, {"rwkv6-plain", 'h'}
+  {"transformer-window", 'h'}, {"rwkv6", 'f'}, {"rwkv6-narrow", 'b'}, {"rwkv6-plain", 'h'},
+  {"gla-attended", 'h'}, {"kda-attended", 'f'}, {"hgrn-attended", 'b'},
+  {"gated_deltanet-attended", 'h'}, {"samba", 'h'}, {"samba-biased", 'b'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -219,7 +221,17 @@ enum { CONFIG, TENSORS, INDEX, FILES };
 typedef struct change { int file; const char *find, *put, *word; } change;
 static const change changes[] = {
   {CONFIG, Q("use_cache"), Q("use_cash"), "use_cash"},
-  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [0]}", "attn"},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [0]}", "attn.num_heads is missing"},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"num_heads\": 2}", "attn.layers is missing"},
+  {CONFIG, "\"attn\": null", "\"attn\": {}", "attn.layers is missing"},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [], \"num_heads\": 2}", NULL},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [1], \"num_heads\": 2}",
+   "blocks.1.q.weight"},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [1], \"num_heads\": 3}",
+   "attn.num_heads is 10.6667; it must be a whole number"},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [1], \"head_dim\": 3}", "attn.head_dim is 3"},
+  {CONFIG, "\"attn\": null", "\"attn\": [{\"layers\": [1]}]", "attn is a list; known here: object"},
+  {CONFIG, "\"attn\": null", "\"attn.layers\": [1]", "attn.layers is no member of attn"},
   {CONFIG, "\"attn\": null", "\"attnres_block_size\": 2", "attnres_block_size"},
   {CONFIG, "\"attn\": null", "\"attnres_block_size\": null", NULL},
   {CONFIG, "\"attn\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope_scaling"},
@@ -475,6 +487,18 @@ static const struct { const char *name; change of; } others[] = {
   {"rwkv6-plain", {CONFIG, "\"norm_first\": false", "\"norm_first\": true",
                    "model.layers.0.pre_norm.weight"}},
   {"rwkv6-narrow", {CONFIG, "\"intermediate_size\": null", "\"hidden_ratio\": null", NULL}},
+  {"samba", {CONFIG, "\"attn\": {", "\"id2label\": {", "attn is missing"}},
+  {"samba", {CONFIG, "\"hidden_ratio\": 4", "\"hidden_ratio\": 16", "mlp.down_proj.weight: its"}},
+  {"samba", {CONFIG, "\"num_kv_heads\": 2", "\"num_kv_heads\": 3", "kv_heads"}},
+  {"samba", {CONFIG, "\"window_size\": 5", "\"window_size\": 0.5", "attn.window_size is 0.5"}},
+  {"samba", {CONFIG, "\"layers\": [", "\"layers\": [0,", "0.mixer.out_proj.weight: its"}},
+  {"samba-biased", {CONFIG, "\"qkv_bias\": true", "\"qkv_bias\": false", "mixer.k_proj.bias"}},
+  {"samba", {CONFIG, "\"qkv_bias\": false", "\"qkv_bias\": true", "mixer.q_proj.bias"}},
+  {"kda-attended", {CONFIG, "\"layers\": [", "\"layers\": [-1,", "attn.layers has -1 at place 0"}},
+  {"kda-attended", {CONFIG, "\"layers\": [", "\"layers\": [200,", NULL}},
+  {"gla-attended", {CONFIG, "\"max_position_embeddings\": 2048",
+                    "\"max_position_embeddings\": 0.5", "max_position_embeddings is 0.5"}},
+  {"rwkv6", {CONFIG, "\"attn\": null", "\"attn\": {}", "attn is an object; known here: null"}},
   {"rwkv6", {TENSORS, "0.attn.x_bias", "0.attn.x_bian", "attn.x_bias"}},
   {"rwkv6", {TENSORS, "[5,32]", "[32,5]", "its shape [32, 5]"}},
   {"rwkv6", {TENSORS, "[32,20]", "[20,32]", "its shape [20, 32]"}},
@@ -795,9 +819,9 @@ static int first_logits(float *logits, char *why, size_t n) {
 /* Fields that the caller says to pass over, wherever they are; and opening in one. */
 static void test_ignored(void **state) {
   static const change unknown = {CONFIG, "\"attn\": null",
-                                 "\"attn\": {\"a\": [1]}, \"new_field\": 0.5", NULL};
+                                 "\"attnres_block_size\": {\"a\": [1]}, \"new_field\": 0.5", NULL};
   static float want[SHORT * VOCAB], got[SHORT * VOCAB];
-  static const char both[] = "new_field,attn";
+  static const char both[] = "new_field,attnres_block_size";
   static float logits[2][TOKENS * VOCAB];
   const int32_t tokens[TOKENS] = {5, 17, 3, 40, 5, 17, 2, 1};
   size_t k;
@@ -812,18 +836,18 @@ static void test_ignored(void **state) {
   assert_true(first_logits(want, why, n));
   put_change(&unknown);
   memset(&d, 0, sizeof d);
-  assert_int_equal(miras_checkpoint_desc(&d, folder, "attn_ new_field", NULL, why, n),
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "attnres new_field", NULL, why, n),
                    MIRAS_ERR_DESC);
-  assert_non_null(strstr(why, "attn is an object"));
-  assert_int_equal(miras_checkpoint_desc(&d, folder, "attn", NULL, why, n),
+  assert_non_null(strstr(why, "attnres_block_size is an object"));
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "attnres_block_size", NULL, why, n),
                    MIRAS_ERR_DESC);
   assert_non_null(strstr(why, "new_field"));
   assert_int_equal(miras_checkpoint_desc(&d, folder, both, NULL, why, n), MIRAS_OK);
   assert_string_equal(why, "");
-  assert_int_equal(miras_checkpoint_desc(&d, folder, "attn, new_field new_feild", NULL, why, n),
-                   MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, folder, "attnres_block_size, new_field new_feild",
+                                         NULL, why, n), MIRAS_ERR_ARGUMENT);
   assert_string_equal(why, "config.json: it has no field \"new_feild\", which was to be ignored");
-  assert_null(miras_checkpoint_open(&d, folder, "attn", NULL, why, n));
+  assert_null(miras_checkpoint_open(&d, folder, "attnres_block_size", NULL, why, n));
   assert_non_null(strstr(why, "new_field"));
   assert_null(miras_checkpoint_open(&d, NULL, NULL, NULL, why, n));
   assert_null(miras_checkpoint_open(NULL, folder, NULL, NULL, NULL, 0));
@@ -1060,11 +1084,12 @@ static void test_room(void **state) {
 static const struct { const char *folders, *field, *values; } idle[] = {
   /* a second name of the same */
   {"", "hidden_act", "\"silu\" \"swish\""},
-  {"gated_deltanet gated_deltanet-grouped", "output_gate_activation", "\"silu\" \"swish\""},
+  {"gated_deltanet gated_deltanet-grouped gated_deltanet-attended", "output_gate_activation",
+   "\"silu\" \"swish\""},
   {"gated_deltanet-ungated", "output_gate_activation", ""},       /* of a gate that is not there */
   /* the width of the MLP is said, and of values */
   {"", "hidden_ratio", ""},
-  {"mamba mamba-biased falcon_mamba", "expand", ""},
+  {"mamba mamba-biased falcon_mamba samba samba-biased", "expand", ""},
   /* convolutions, of which there are none */
   {"delta_net-plain gated_deltaproduct-plain gla ttt-linear ttt-mlp precond_kda-safe "
    "precond_gated_deltanet-ungated", "conv_size", ""},
@@ -1073,10 +1098,14 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   /* as many as there are anyhow */
   {"gated_deltanet gated_deltanet-ungated gated_deltanet-sigmoid kda precond_kda precond_kda-safe "
    "precond_gated_deltanet precond_gated_deltanet-ungated", "num_v_heads", "2"},
+  {"kda-attended", "num_v_heads", "2"},
   {"gla gla-clamped retnet gsa", "num_kv_heads", "2"},
   {"transformer-window", "num_kv_heads", "4"},
+  {"gla-attended hgrn-attended gated_deltanet-attended samba-biased", "attn.num_kv_heads", "null"},
+  {"kda-attended", "attn.layers", "[0]"},
   /* beyond the text of this test */
   {"transformer", "window_size", "8 15 16 24 32 48 64"},
+  {"gla-attended hgrn-attended samba-biased", "attn.window_size", "8 15 16 24 32 48 64"},
   {"mamba2-fla", "num_heads", "4"},
   {"falcon_h1-biased", "mamba_d_ssm", "64"},
   {"llama-tied", "num_key_value_heads", "null"},
@@ -1100,11 +1129,11 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"rwkv4-tied", "attention_hidden_size", "32"},
   {"kda-grouped precond_kda-safe", "safe_gate", "false 0"},     /* lower_bound decides */
   {"gla", "clamp_min", ""},                    /* no gate is so far down */
-  {"gla gla-clamped gla-shared", "gate_low_rank_dim", "16"},
-  {"gla-shared", "clamp_min", ""},
-  {"gla-shared", "conv_size", ""},
+  {"gla gla-clamped gla-shared gla-attended", "gate_low_rank_dim", "16"},
+  {"gla-shared gla-attended", "clamp_min", ""},
+  {"gla-shared gla-attended", "conv_size", ""},
   {"delta_net delta_net-gated delta_net-sum gla-clamped", "share_conv_kernel", "false 0"},
-  {"gla-shared", "share_conv_kernel", ""},
+  {"gla-shared gla-attended", "share_conv_kernel", ""},
   {"mamba2-author", "conv_bias", "true 1"},
   {"mamba2-author", "bias", "false 0"},
   /* there is only one place of the norm in Hugging Face's dialect, and rmsnorm tells another */
@@ -1219,14 +1248,28 @@ static void list_values(void) {
   }
 }
 
-/* config with a field set to value, whether or not it has the field; where the old value stood. */
+/* config with a field set to value, whether or not it has the field; where the old value stood.
+ * Members of attn, which has no objects in it, are set there, if there is attn. */
 static void set_field(const char *config, const char *field, const char *value, char *out,
                       char *old, size_t size) {
+  const char *attn = strncmp(field, "attn.", 5) ? NULL : strstr(config, "\"attn\": ");
+  const char *other = attn ? NULL : strstr(config, "\"attn\": {");
   char quoted[64];
   const char *at;
-  snprintf(quoted, sizeof quoted, "\"%s\":", field);
-  at = strstr(config, quoted);
+  snprintf(quoted, sizeof quoted, "\"%s\":", attn ? field + 5 : field);
+  at = strstr(attn ? attn : config, quoted);
+  if (other && at > other && at < strchr(other, '}')) at = strstr(strchr(other, '}'), quoted);
   old[0] = 0;
+  if (attn && attn[8] == 'n') {
+    sprintf(out, "%.*s{\"%s\": %s}%s", (int)(attn + 8 - config), config, field + 5, value,
+            attn + 12);
+    return;
+  }
+  if (attn && (!at || at > strchr(attn, '}'))) {
+    sprintf(out, "%.*s\"%s\": %s, %s", (int)(attn + 9 - config), config, field + 5, value,
+            attn + 9);
+    return;
+  }
   if (at) {
     hf__cursor t;
     memset(&t, 0, sizeof t);
@@ -1333,7 +1376,8 @@ static void try_field(const char *name, const char *config, const hf__field *row
     assert_int_equal(fclose(file), 0);
     if (!first_logits(logits, why, sizeof why)) {
       assert_true(why[0] != 0);
-      if ((!row || row->slot < 0) && !strstr(why, field) && !strstr(row ? row->says : "", "object"))
+      if ((!row || row->slot < 0) && !strstr(why, strncmp(field, "attn.", 5) ? field : "attn") &&
+          !strstr(row ? row->says : "", "object"))
         fault(name, field, values[i], why);
       continue;
     }
@@ -1424,6 +1468,8 @@ static const struct { const char *folders, *fields; } published[] = {
    OLD_FLA "\"use_l2warp\": false, \"attnres_block_size\": null, "},
   {"precond_kda", "\"use_l2warp\": false, \"a_log_init_lower\": 1, "},
   {"hgrn-free", "\"num_heads\": 1, "},
+  {"gla-attended kda-attended hgrn-attended", "\"use_l2warp\": false, "},
+  {"samba samba-biased", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": false, "},
   {"rwkv6 rwkv6-narrow", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": false, "},
   {"rwkv7", "\"fuse_linear_cross_entropy\": false, \"use_l2warp\": true, \"norm_first\": true, "},
   {"mamba falcon_mamba mamba-biased", "\"d_inner\": 64, \"d_model\": 32, "
@@ -1754,6 +1800,7 @@ static void test_damage(void **state) {
   damage("gsa-shared", 200);
   damage("precond_kda", 200);
   damage("rwkv6-narrow", 400);
+  damage("kda-attended", 400);
   damage("kda-grouped", 200);
 }
 #endif
