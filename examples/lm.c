@@ -1220,8 +1220,8 @@ static const option table[] = {
   {"horizon", "t", 'i', &given.horizon, 0, 1 << 30,
    "tokens that decay gates may look back; 0: no limit"},
   {"reset", "t", 'i', &given.reset, -1, 1 << 30,
-   "tokens after which a head starts anew; 0: never (two windows, of slots that a router picks one, "
-   "if nothing else ends it)"},
+   "tokens after which a head starts anew; 0: never (two windows, of slots that a router picks "
+   "one, if nothing else ends it)"},
   {"carry", "t", 'r', &given.carry, 0, 1, "how often a window goes on where its text stood"},
   {"streams", "t", 'i', &given.streams, 1, 1 << 16, "running texts to choose from, with --carry"},
   {"set", "t", 'l', given.set, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, w.window=32, ..."},
