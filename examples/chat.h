@@ -187,7 +187,7 @@ static miras_tokenizer *gguf_vocabulary(const char *path) {
   a.bos = gguf_whole(g, "tokenizer.ggml.bos_token_id", -1);
   a.eos = gguf_whole(g, "tokenizer.ggml.eos_token_id", -1);
   a.unknown = gguf_whole(g, "tokenizer.ggml.unknown_token_id", -1);
-  a.add_bos = gguf_whole(g, "tokenizer.ggml.add_bos_token", strcmp(a.model, "llama") == 0);
+  a.add_bos = gguf_whole(g, "tokenizer.ggml.add_bos_token", -1);
   a.add_eos = gguf_whole(g, "tokenizer.ggml.add_eos_token", 0);
   a.no_space_prefix = !gguf_whole(g, "tokenizer.ggml.add_space_prefix", 1);
   if (tokens) v = miras_tokenizer_open_arrays(&a, 0, NULL, why, sizeof why);

@@ -70,8 +70,9 @@ typedef struct miras_tokenizer_arrays {
   const miras_tokenizer_text *merges;  /* [merge_count], "a b", of gpt2                           */
   size_t merge_count;
   int32_t bos, eos, unknown;           /* their ids; -1: none                                     */
-  int add_bos, add_eos;                /* 1: where MIRAS_TOKENIZER_SPECIAL is asked for; a file of
-                                          llama that says nothing adds bos                        */
+  int add_bos, add_eos;                /* 1: where MIRAS_TOKENIZER_SPECIAL is asked for; add_bos -1:
+                                          the file does not say. As llama.cpp has it, llama then
+                                          adds bos, and gpt2 that splits as Llama 3              */
   int no_space_prefix;                 /* 1: add_space_prefix is false                            */
 } miras_tokenizer_arrays;
 
@@ -989,8 +990,9 @@ static const struct { const char *name, *text; int numbers, marks; } tok__splits
    " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", 1, 1}};
 enum { TOK__SPLITS = sizeof tok__splits / sizeof tok__splits[0] };
 
-/* What GGUF calls them; the last of these split digits off first. */
-static const struct { const char *names; int rule, digits, ignore; } tok__pres[] = {
+/* What GGUF calls them; the last of these split digits off first, those of Llama 3 ignore merges and
+ * begin texts with bos. */
+static const struct { const char *names; int rule, digits, llama3; } tok__pres[] = {
   {"gpt-2 phi-2 olmo mpt modern-bert", 0, 0, 0},
   {"llama-bpe llama3 llama-v3 falcon3 falcon-h1 lfm2", 1, 0, 1},
   {"dbrx smaug-bpe", 1, 0, 0},
@@ -2334,7 +2336,7 @@ static int tok__read_arrays(miras_tokenizer *t, const miras_tokenizer_arrays *a)
       return tok__unknown(t, "tokenizer.ggml.pre", pre, "gpt-2, llama-bpe, dbrx, qwen2, qwen35, "
                           "smollm or another that splits as one of these");
     t->byte_level = 1;
-    t->ignore_merges = tok__pres[k].ignore;
+    t->ignore_merges = tok__pres[k].llama3;
     t->shows = TOK__AS_BYTES;
     step = tok__pres[k].digits ? tok__step_new(t, t->pre, &t->pres, TOK__DIGITS) : NULL;
     if (step) step->rule = 1;
@@ -2354,7 +2356,9 @@ static int tok__read_arrays(miras_tokenizer *t, const miras_tokenizer_arrays *a)
   }
   t->unknown = ids[2];
   t->end = ids[1];
-  if (ids[0] != TOK__NONE && a->add_bos) t->before[t->befores++] = ids[0];
+  if (ids[0] != TOK__NONE &&
+      (a->add_bos < 0 ? t->kind == TOK__SCORES || t->ignore_merges : a->add_bos))
+    t->before[t->befores++] = ids[0];
   if (ids[1] != TOK__NONE && a->add_eos) t->after[t->afters++] = ids[1];
   if (!tok__array_tokens(t, a) || (t->kind == TOK__BPE && !tok__array_merges(t, a))) return 0;
   if (t->byte_level) tok__mark_raw(t);

@@ -301,7 +301,7 @@ static void fuzz_arrays(const miras_gguf *g, const char *tail, size_t n) {
   a.bos = fuzz_whole(g, "tokenizer.ggml.bos_token_id", -1);
   a.eos = fuzz_whole(g, "tokenizer.ggml.eos_token_id", -1);
   a.unknown = fuzz_whole(g, "tokenizer.ggml.unknown_token_id", -1);
-  a.add_bos = fuzz_whole(g, "tokenizer.ggml.add_bos_token", 0);
+  a.add_bos = fuzz_whole(g, "tokenizer.ggml.add_bos_token", -1);
   a.add_eos = fuzz_whole(g, "tokenizer.ggml.add_eos_token", 0);
   a.no_space_prefix = !fuzz_whole(g, "tokenizer.ggml.add_space_prefix", 1);
   t = miras_tokenizer_open_arrays(&a, fuzz_limit, fuzz_from, why, sizeof why);

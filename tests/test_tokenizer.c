@@ -552,8 +552,43 @@ static void test_odd_tokens(void **state) {
   assert_int_equal(test_live, 0);
 }
 
+/* Does a text begin with bos where a file of GGUF says so, says no, and where it says nothing? There
+ * it is as llama.cpp has it, which most files of Llama 3 rely on. */
+static void test_first_tokens(void **state) {
+  static const miras_tokenizer_text spelt[] = {{"<s>", 3}, {"a", 1}};
+  static const int32_t types[] = {3, 1};
+  static const float scores[] = {0, 0};
+  static const struct { const char *model, *pre; int begins; } of[] = {
+    {"llama", "", 1}, {"gpt2", "llama-bpe", 1}, {"gpt2", "llama3", 1}, {"gpt2", "falcon-h1", 1},
+    {"gpt2", "lfm2", 1}, {"gpt2", "gpt-2", 0}, {"gpt2", "dbrx", 0}, {"gpt2", "qwen2", 0},
+    {"gpt2", "smollm", 0}};
+  miras_tokenizer_arrays a;
+  size_t i;
+  int says;
+  (void)state;
+  for (i = 0; i < sizeof of / sizeof *of; i++)
+    for (says = -1; says < 2; says++) {
+      const int begins = says < 0 ? of[i].begins : says;
+      miras_tokenizer *t;
+      memset(&a, 0, sizeof a);
+      a.model = of[i].model, a.pre = of[i].pre;
+      a.tokens = spelt, a.token_type = types, a.scores = scores, a.count = 2;
+      a.eos = a.unknown = -1;
+      a.add_bos = says, a.no_space_prefix = 1;
+      t = miras_tokenizer_open_arrays(&a, 0, NULL, why, sizeof why);
+      if (!t) printf("%s: %s\n", of[i].pre, why);
+      assert_true(t != NULL);
+      assert_int_equal(encode(t, "a", 1, 0), 1);
+      assert_int_equal(encode(t, "a", 1, MIRAS_TOKENIZER_SPECIAL), 1 + begins);
+      assert_int_equal(ids[0], begins ? 0 : 1);
+      miras_tokenizer_close(t);
+    }
+  assert_int_equal(test_live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_first_tokens),
     cmocka_unit_test(test_vectors), cmocka_unit_test(test_merges), cmocka_unit_test(test_runs),
     cmocka_unit_test(test_damaged_text), cmocka_unit_test(test_refusals),
     cmocka_unit_test(test_damage), cmocka_unit_test(test_room), cmocka_unit_test(test_lines),
