@@ -690,12 +690,33 @@ static size_t place_in(const char *text, size_t size, const char *what) {
   return size;
 }
 
+/* Does a text behind the mark begin on a line of its own, and nothing stand behind it but the end
+ * of a line? Other templates have a token there (Zephyr, Phi-3). */
+static int ends_with_line(const char *text, size_t size, const char *mark) {
+  size_t at = 0;
+  while ((at += place_in(text + at, size - at, mark)) < size) {
+    size_t n;
+    at += strlen(mark);
+    while (at < size && text[at] == '\\') at++;          /* \n, in a file of JSON \\n */
+    if (at == size || (text[at] != '\n' && (text[at] != 'n' || text[at - 1] != '\\'))) continue;
+    n = place_in(text + at, size - at, "%");
+    if (place_in(text + at, n, "eos_token") == n && place_in(text + at, n, "<|") == n) return 1;
+  }
+  return 0;
+}
+
 /* The model's own template in `text`, of which `size` bytes are there; NULL: there is none. It is
  * looked for, and not run: all that is wanted of it is which one it is. */
 static const chat_form *form_of(const char *text, size_t size) {
+  static const char *const others[] = {"<<SYS>>", "<|bom|>"};    /* Llama 2, Jamba: not there     */
   const chat_form *form;
+  size_t i;
+  for (i = 0; i < sizeof others / sizeof *others; i++)
+    if (place_in(text, size, others[i]) < size) return NULL;
   for (form = chat_forms; form->mark; form++)
-    if (place_in(text, size, form->mark) < size) return form;
+    if (place_in(text, size, form->mark) < size &&
+        (strcmp(form->behind[USER], "\n") != 0 || ends_with_line(text, size, form->mark)))
+      return form;
   return NULL;
 }
 
@@ -777,6 +798,9 @@ static int chat_open(chat *c, const source *o, const miras_tokenizer *t) {
       die(2, "--template is %s; it must be " CHAT_FORMS, o->template_name);
   } else {
     form = text ? form_of(text, size) : NULL;
+    if (form && t && place_in(text, size, form->end) == size &&
+        miras_tokenizer_find(t, form->end, strlen(form->end)) < 0)
+      form = NULL;                       /* its answers end otherwise */
   }
   c->form = form;
   c->system = o->system;

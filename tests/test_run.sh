@@ -395,6 +395,37 @@ same got want 'text of a tokenizer.json'
 sed 's/"BPE"/"WordPiece"/' own/tokenizer.json >own/t && mv own/t own/tokenizer.json
 "$run" own --prompt x >log 2>&1; expect 1 'tokenizer.json: model.type is WordPiece' $?
 
+# Which template a folder names, and what its first turn is. A mark that others have too is not enough.
+mkdir chats && cp "$models/llama"/config.json "$models/llama"/*.safetensors chats
+cat >words <<'END'
+{"added_tokens": [{"id": 6, "content": "<s>", "normalized": false, "special": true},
+                  {"id": 7, "content": "ENDS", "normalized": false, "special": true}],ADDS
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+ "decoder": {"type": "ByteLevel"},
+ "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "s": 2, "e": 3, "r": 4, "t": 5}, "merges": []}}
+END
+names() {   # the template, the token that ends answers, what encoding adds
+  printf '%s' "$1" >chats/chat_template.jinja
+  sed "s/ENDS/$2/; s/ADDS/${3-}/" words >chats/tokenizer.json
+  printf 'ab\n' | "$run" chats --chat --show-prompt --tokens 0 >log 2>&1
+}
+zephyr="{% if message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + eos_token }}
+{% elif message['role'] == 'assistant' %}{{ '<|assistant|>\\n' + message['content'] + eos_token }}"
+phi="{% if message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' }}{% else"
+jamba="{%- set bom = \"<|bom|>\" %}{{ bom }}<|user|>{{ content }}{{ \"<|eom|>\" }}"
+falcon="{% elif message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '\\n' }}{% elif
+message['role'] == 'assistant' %}{{ '<|assistant|>\\n' + message['content'] + eos_token + '\\n' }}"
+chatml="{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}<|im_end|>"
+names "$chatml" '<|im_end|>'; expect 0 '^<|im_start|>user$' $?
+names "$falcon" '<|endoftext|>'; expect 0 '^<|user|>$' $?
+grep -q '^ab$' log || say "a user's line: $(cat log)"
+names "$falcon" '<|end_of_text|>'; expect 2 'names no template' $?
+names "$zephyr" '<|endoftext|>'; expect 2 'names no template' $?
+names "$phi" '<|endoftext|>'; expect 2 'names no template' $?
+names "$jamba" '<|endoftext|>'; expect 2 'names no template' $?
+names "[INST] <<SYS>>" '<|endoftext|>'; expect 2 'names no template' $?
+names "[INST] " '<\/s>'; expect 0 '^\[INST\] ab \[/INST\]$' $?
+
 # A mark of UTF-8 is no text, and UTF-16 is not read.
 for file in vocab text twenty; do
   { printf '\357\273\277'; cat $file; } >$file.8
