@@ -781,9 +781,42 @@ typedef struct chat {
   const chat_form *form;
   const miras_tokenizer *t;            /* NULL: bytes                                             */
   const char *system;                  /* NULL: nothing is said for it                            */
+  char first[64];                      /* token before all, that the vocabulary does not add      */
   char *text;                          /* of the turn that is to be read                          */
   size_t count, room;
 } chat;
+
+/* The token by which a model's own template begins, where encoding does not add one. */
+static void chat_begin(chat *c, const source *o, const char *text, size_t size) {
+  static const char key[] = "\"bos_token\"", within[] = "\"content\"";
+  char *file = NULL;
+  const char *at = NULL;
+  tokens added;
+  size_t n = 0;
+  memset(&added, 0, sizeof added);
+  if (!c->t || place_in(text, size, "bos_token") == size) return;
+  encode(c->t, &added, "", 0, MIRAS_TOKENIZER_SPECIAL);
+  free(added.at);
+  if (added.count) return;
+  if (miras_gguf_is(o->model)) {
+    miras_gguf *g = open_gguf(o->model);
+    const int32_t id = gguf_whole(g, "tokenizer.ggml.bos_token_id", -1);
+    miras_tokenizer_text *texts = gguf_texts(g, "tokenizer.ggml.tokens", &n);
+    if (id >= 0 && (size_t)id < n && texts[id].size < sizeof c->first)
+      memcpy(c->first, texts[id].at, texts[id].size);
+    free(texts);
+    miras_gguf_close(g);
+  } else if ((file = file_of(o, "/tokenizer_config.json", &n)) != NULL) {
+    at = strstr(file, key);              /* a string, or an object with one */
+    if (at) at += strlen(key), at += strspn(at, " \t\r\n:");
+    if (at && *at == '{' && (at = strstr(at, within)) != NULL)
+      at += strlen(within), at += strspn(at, " \t\r\n:");
+    n = at && *at == '"' ? strcspn(++at, "\"\\") : 0;
+    if (n < sizeof c->first) memcpy(c->first, at ? at : "", n);
+    free(file);
+  }
+  if (miras_tokenizer_find(c->t, c->first, strlen(c->first)) < 0) c->first[0] = 0;
+}
 
 /* The form, and what is said for the system. 0: the model names no template. */
 static int chat_open(chat *c, const source *o, const miras_tokenizer *t) {
@@ -803,6 +836,7 @@ static int chat_open(chat *c, const source *o, const miras_tokenizer *t) {
       form = NULL;                       /* its answers end otherwise */
   }
   c->form = form;
+  if (text && form) chat_begin(c, o, text, size);
   c->system = o->system;
   if (!c->system && text && form) c->system = system_of(form, text, size);
   if (c->system && !c->system[0]) c->system = NULL;
@@ -838,6 +872,7 @@ static int chat_turn(chat *c, int begun, size_t skip, const char *message, size_
   size_t ends[5], from = 0;
   c->count = 0;
   if (begun) chat_add(c, f->behind[ANSWER] + skip, strlen(f->behind[ANSWER] + skip));
+  else chat_add(c, c->first, strlen(c->first));
   chat_add(c, f->before[apart ? SYSTEM : USER], strlen(f->before[apart ? SYSTEM : USER]));
   ends[0] = c->count;
   if (said) chat_add(c, said, strlen(said));

@@ -426,6 +426,22 @@ names "$jamba" '<|endoftext|>'; expect 2 'names no template' $?
 names "[INST] <<SYS>>" '<|endoftext|>'; expect 2 'names no template' $?
 names "[INST] " '<\/s>'; expect 0 '^\[INST\] ab \[/INST\]$' $?
 
+# A template begins with bos, if it says so and encoding does not add it.
+first='^<s><|im_start|>user$'
+adds='"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>",
+"type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {"<s>":
+{"id": "<s>", "ids": [6], "tokens": ["<s>"]}}},'
+for bos in '"<s>"' '{"lstrip": false, "content": "<s>"}'; do
+  printf '{"add_bos_token": false, "bos_token": %s, "eos_token": null}' "$bos" \
+    >chats/tokenizer_config.json
+  names "{{- bos_token }}$chatml" '<|im_end|>'; expect 0 "$first" $?
+  names "$chatml" '<|im_end|>'; expect 0 '^<|im_start|>user$' $?
+  names "{{- bos_token }}$chatml" '<|im_end|>' "$(printf '%s' "$adds" | tr '\n' ' ')"
+  expect 0 '^<|im_start|>user$' $?
+done
+printf '{"bos_token": null, "eos_token": "<|im_end|>"}' >chats/tokenizer_config.json
+names "{{- bos_token }}$chatml" '<|im_end|>'; expect 0 '^<|im_start|>user$' $?
+
 # A mark of UTF-8 is no text, and UTF-16 is not read.
 for file in vocab text twenty; do
   { printf '\357\273\277'; cat $file; } >$file.8
