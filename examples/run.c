@@ -21,7 +21,7 @@
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
  * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
- * alone. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
+ * alone; --repeat-penalty is of the tokens of this run, which a state does not have. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
  * and a checksum of the model's files and of what the options make of them: another model's is not
  * taken, nor one that is damaged; either is replaced. --adapt learns from prompts and from what is
  * said in a talk, and not from what the model writes itself. The model stays as it is: what is
@@ -589,7 +589,7 @@ typedef struct writer {
   float *logits;           /* [PIECE, vocab] of the server                                        */
   unsigned char *before;   /* the state before the last token of the server; NULL: is not wanted  */
   int32_t last;            /* that token; -1: the server had none, or many                        */
-  tokens seen;             /* what was fed here                                                   */
+  tokens seen;             /* the text, as far as it was read here or from a cache                */
   float *weighed;          /* [vocab] logits of a draw                                            */
   int32_t *nothing;        /* a row's classes, all unknown                                        */
   int vocab;
@@ -795,13 +795,14 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
 static size_t read_before(const options *o, const miras_model *m, writer *w,
                           const tokens *prompt) {
   const size_t before = prompt->count - 1;
-  size_t seen = 0;
+  size_t seen = 0, k;
   uint64_t model = 0;
   if (o->cache) {
     model = model_print(o, m);
     seen = cache_read(o->cache, w->s, prompt, model);
     fprintf(stderr, "%lu of %lu tokens were in the cache\n", (unsigned long)seen,
             (unsigned long)prompt->count);
+    for (k = 0; k < seen; k++) add(&w->seen, prompt->at[k]);
   }
   if (before > seen) feed(w, prompt->at + seen, before - seen);
   if (o->cache && before > seen) cache_write(o->cache, w->s, prompt, before, model);

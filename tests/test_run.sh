@@ -92,6 +92,13 @@ for at in 9 17 40 50 70 200 1000 3000; do   # head, tokens, session: a byte that
   ids --cache damaged <twenty >got
   grep -q '19 of 20' log || say "a damaged cache was not replaced: $(cat log)"
 done
+rm cache
+ids --repeat-penalty 3 <twenty >often
+cmp -s often want && say '--repeat-penalty changes nothing here'
+ids --repeat-penalty 3 --cache cache <eight >/dev/null
+ids --repeat-penalty 3 --cache cache <twenty >got
+grep -q '7 of 20' log || say "a cache and --repeat-penalty: $(cat log)"
+same got often 'with a cache and --repeat-penalty'
 ln cache kept && cp cache old
 ids --cache cache <twelve >/dev/null
 same kept old 'a cache was written in place'
