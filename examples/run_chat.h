@@ -12,7 +12,8 @@ enum { NAME = 32, TURNS = 64, BRANCHES = 64, MOST_STATES = 1 << 30 };
 typedef struct point {
   char name[NAME];
   unsigned char *state;
-  size_t seen, skip;
+  tokens seen;
+  size_t skip;
   int begun;
 } point;
 
@@ -25,12 +26,18 @@ typedef struct talk {
   point turn[TURNS], branch[BRANCHES];
 } talk;
 
+static void copy_tokens(tokens *to, const tokens *from) {
+  size_t i;
+  for (to->count = i = 0; i < from->count; i++) add(to, from->at[i]);
+}
+
 static void talk_keep(const talk *c, point *p) {
   size_t bytes;
   const void *state = miras_session_state(c->w->s, &bytes);
   if (!p->state) p->state = (unsigned char *)grow(NULL, bytes, 1);
   memcpy(p->state, state, bytes);
-  p->seen = c->w->seen.count, p->skip = c->skip, p->begun = c->begun;
+  copy_tokens(&p->seen, &c->w->seen);
+  p->skip = c->skip, p->begun = c->begun;
 }
 
 static void talk_return(talk *c, const point *p) {
@@ -38,7 +45,8 @@ static void talk_return(talk *c, const point *p) {
   void *state = miras_session_state(c->w->s, &bytes);
   memcpy(state, p->state, bytes);
   c->w->last = -1;
-  c->w->seen.count = p->seen, c->skip = p->skip, c->begun = p->begun;
+  copy_tokens(&c->w->seen, &p->seen);
+  c->skip = p->skip, c->begun = p->begun;
 }
 
 /* A turn begins: as it was before can be come back to. */
@@ -207,8 +215,8 @@ static void talk_run(const options *o, const miras_model *m, writer *w, const mi
     else if (n) talk_answer(c, line + said, n - (size_t)said);
     free(line);
   }
-  for (i = 0; i < TURNS; i++) free(c->turn[i].state);
-  for (i = 0; i < c->branches; i++) free(c->branch[i].state);
+  for (i = 0; i < TURNS; i++) free(c->turn[i].state), free(c->turn[i].seen.at);
+  for (i = 0; i < c->branches; i++) free(c->branch[i].state), free(c->branch[i].seen.at);
   free(c->form.text);
   free(c);
 }

@@ -499,6 +499,13 @@ same got want '/undo'
 printf 'one\n/branch here\ny\nz\n/to here\ntwo\n/save talk.state\n' | talk |
   tail -c "$(wc -c <more)" >got
 same got more '/branch and /to'
+# what has been said in a branch is what its draws know, whatever was said in another since
+printf 'one\nx\ntwo\n' | talk --repeat-penalty 3 >want
+printf 'one\nx\n' | talk --repeat-penalty 3 >both
+printf 'one\n/branch a\nx\n/branch b\n/to a\nyesterday\n/to b\ntwo\n' |
+  talk --repeat-penalty 3 >got
+for name in want got; do tail -c $(($(wc -c <want) - $(wc -c <both))) $name >$name.end; done
+same got.end want.end 'a branch with --repeat-penalty'
 printf 'one\n/save talk.state\n/quit\nnever\n' | talk >got
 same got answer '/quit'
 printf '/load talk.state\ntwo\n' | talk >got
