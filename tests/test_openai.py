@@ -137,6 +137,7 @@ SETTINGS = [
     ({'top_k': 9, 'seed': 3, 'max_tokens': 80}, ['--top-k', '9', '--seed', '3', '--tokens', '80']),
     ({'top_p': 0.5, 'max_tokens': 80, 'temperature': 1.5},
      ['--top-p', '0.5', '--tokens', '80', '--temperature', '1.5']),
+    ({'top_p': 0, 'max_tokens': 30, 'temperature': 1}, ['--temperature', '0', '--tokens', '30']),
     ({'min_p': 0.2, 'repetition_penalty': 1.3, 'max_tokens': 80},
      ['--min-p', '0.2', '--repeat-penalty', '1.3', '--tokens', '80']),
     ({'temperature': 2, 'seed': 7}, ['--temperature', '2', '--seed', '7'])]
