@@ -582,6 +582,20 @@ static size_t stream_take(stream *s, const miras_tokenizer *v, int32_t token) {
   return out;
 }
 
+/* No token comes any more; how many of the bytes that are held can go out: all before a stop, also
+ * one that stands within what might have become another. */
+static size_t stream_end(stream *s) {
+  size_t i, n, k;
+  for (i = 0; !s->stop && i < s->count; i++)
+    for (k = 0; k < MOST_ENDS; k++) {
+      n = s->ends[k] ? strlen(s->ends[k]) : 0;
+      if (!n || n > s->count - i || memcmp(s->held + i, s->ends[k], n) != 0) continue;
+      s->stop = s->ends[k];
+      return i;
+    }
+  return s->stop ? 0 : s->count;
+}
+
 static void stream_drop(stream *s, size_t n) { memmove(s->held, s->held + n, s->count -= n); }
 
 /* ---- draws ----------------------------------------------------------------------------------- */

@@ -558,7 +558,7 @@ static int write_token(house *h, request *r, const float *logits) {
   r->drawn++;
   if (token == r->end || token == h->stop) {
     r->reason = "stop";
-    put(&r->text, r->held.held, r->held.count);
+    put(&r->text, r->held.held, stream_end(&r->held));
   } else {
     out = stream_take(&r->held, h->t, token);
     put(&r->text, r->held.held, out);
@@ -566,8 +566,8 @@ static int write_token(house *h, request *r, const float *logits) {
     if (r->held.stop) r->reason = "stop";
     else add(&r->seen, token);
     if (!r->reason && r->drawn == r->most) {
-      r->reason = "length";
-      put(&r->text, r->held.held, r->held.count);
+      put(&r->text, r->held.held, stream_end(&r->held));
+      r->reason = r->held.stop ? "stop" : "length";
     }
   }
   if (r->streams && (r->text.count > r->told || r->reason)) {

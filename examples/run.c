@@ -567,7 +567,7 @@ static int write_token(stream *s, const miras_tokenizer *v, int32_t token) {
 
 /* It ends: what was held back goes out, if it was no stop. */
 static void write_rest(stream *s) {
-  if (!s->stop && s->count) fwrite(s->held, 1, s->count, stdout);
+  if (s->count) fwrite(s->held, 1, stream_end(s), stdout);
   free(s->held);
 }
 

@@ -240,6 +240,14 @@ def check_stops(server):
     half = want[-1] + 'zz'   # what may be its beginning goes out at the end
     got = server.ask('/v1/completions', prompt='The ', max_tokens=60, temperature=0.5, stop=half)
     same(got['choices'][0]['text'], want, 'a stop that does not come')
+    for seed in range(1, 100):    # one that has come, within what may be the beginning of another
+        fields = {'prompt': 'The ', 'max_tokens': 60, 'temperature': 0.5, 'seed': seed}
+        want = server.ask('/v1/completions', **fields)['choices'][0]['text']
+        if want.isascii() and want.index(want[-10:]) == len(want) - 10:
+            break
+    got = server.ask('/v1/completions', stop=[want[-20:] + 'zz', want[-10:]], **fields)
+    same(got['choices'][0]['text'], want[:-10], 'a stop within the beginning of another')
+    same(got['choices'][0]['finish_reason'], 'stop', 'its reason')
 
 
 def check_many(server, alone):
