@@ -3605,6 +3605,7 @@ static void test_rwkv_refusals(void) {
     {"m.rwkv.rate_rank=8", "rate_rank is 8"}, {"m.rwkv.value_rank=8", "value_rank is 8"},
     {"m.rwkv.mix_rank=4097", "mix_rank is 4097"},
     {"m.mixer.out_gate_rank=8", "it needs mixer.out_gate_rank 0"},
+    {"m.mixer.qk_heads=1", "qk_heads is 1"},
     {"m.memory.order=error-first", "it needs memory.order read-first"},
     {"m.memory.bias=l2", "it needs memory.bias dot"},
     {"m.memory.inner_steps=2", "it needs memory.inner_steps 1"},
