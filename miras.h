@@ -514,7 +514,8 @@ typedef enum miras_gate {
                               with decay_rate, where row i of n is left by alpha^(2 (i+1) / (n+1))
                               in a time of 0.1; with MIRAS_WRITE_SCALE_ROOT or _START and no
                               decay_rate where the squares of what a time of 1/8 leaves of the
-                              columns go from 0.81 to 0.998. Needs inner_steps 1                 */
+                              columns go from 0.81 to 0.998. Needs inner_steps 1 and neither omega
+                              nor ball                                                           */
   MIRAS_GATE_COUNT
 } miras_gate;
 
@@ -4035,7 +4036,7 @@ static const miras__rule miras__rules[] = {
   {"decay_gate channel", "by_channel, simplex_whole 0", NULL},
   {"decay_gate entry",
    "architecture matrix, bias dot, retention l2, algorithm gradient-descent, inner_steps 1, "
-   "order error-first, normalize 0, value_decay_gate constant",
+   "order error-first, normalize 0, value_decay_gate constant, omega 0, ball 0",
    NULL},
   {"turning, unpaired, value_dim", "", "it must be even: a part of entries and the other"},
   {"learning_rate_gate channel", "by_channel, normalize 0, diagonal 0", NULL},
@@ -4387,7 +4388,7 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     x = (int)number;
     while (miras__next_word(word, &text)) {
       if (miras__same(word, "not")) none = 1;
-      else met = met > 0 || x == miras__meaning(f, word);
+      else met = met > 0 || (x == miras__meaning(f, word) && number <= (double)x);
     }
     if (met < 0 ? !(number < 0 || number > 0) : met == none) return part;
     while (*text == ',' || *text == ' ') text++;
