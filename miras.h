@@ -32626,6 +32626,14 @@ static void miras__narrow_rest(miras__narrowing *by, size_t at) {
   by->bytes += bytes;
 }
 
+/* The next n floats follow from what is held: they go as zeros. */
+static void miras__narrow_again(miras__narrowing *by, size_t n) {
+  if (by->to && by->saves) memset(by->to + by->bytes, 0, n * sizeof(float));
+  if (by->loads) memset(by->state + by->done, 0, n * sizeof(float));
+  by->done += n;
+  by->bytes += n * sizeof(float);
+}
+
 static void miras__narrow_range(miras__narrowing *by, size_t at, size_t n) {
   unsigned char own[2 * 32 + 2];
   size_t each;
@@ -32659,7 +32667,10 @@ static void miras__narrow_head(miras__narrowing *by, const miras__layer *layer,
   miras__narrow_weights(by, p, at + (miras__squares(p) ? p->at.w : 0));
   if (p->stores_link) miras__narrow_rest(by, at + p->at.w), by->done += p->weights;
   if (p->at.s) miras__narrow_weights(by, p, at + p->at.s);
-  if (!p->stores_link || !by->loads) return;
+  if (!p->stores_link) return;
+  miras__narrow_rest(by, at + p->at.scalars + 4);      /* and what a link has divided by          */
+  miras__narrow_again(by, (size_t)p->layers);
+  if (!by->loads) return;
   miras__narrow_rest(by, at + p->head_state);
   w = by->state + at + p->at.w;
   if (!miras__position(by->state)) {             /* nothing yet */

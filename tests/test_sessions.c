@@ -569,17 +569,22 @@ static miras_session *session_of(const miras_model *m, miras_states states,
   return s;
 }
 
-/* Packed and brought back, into bytes that said something else. */
+/* Packed and brought back, into bytes that said something else. To nearest it then packs into the
+ * same bytes again. */
 static void pack_and_back(const char *name, const miras_model *m, miras_states form,
                           miras_rounding rounding, const void *from, void *to) {
   const size_t bytes = miras_model_state_size(m), size = miras_model_state_packed_size(m, form);
-  unsigned char *room = (unsigned char *)malloc(size + 2), *packed = room + 1;
+  unsigned char *room = (unsigned char *)malloc(2 * size + 2), *packed = room + 1;
   if (!size || size >= bytes) fail_msg("%s: %d of %d bytes", name, (int)size, (int)bytes);
   packed[size] = 77;
   memset(to, 0x5a, bytes);
   if (miras_model_state_pack(m, form, rounding, from, packed, size) != MIRAS_OK ||
       miras_model_state_unpack(m, packed, size, to) != MIRAS_OK || packed[size] != 77)
     fail_msg("%s: form %d was not packed", name, (int)form);
+  if (rounding == MIRAS_ROUNDING_NEAREST && form != MIRAS_STATES_INT8_PAIR &&
+      (miras_model_state_pack(m, form, rounding, to, packed + size, size) != MIRAS_OK ||
+       memcmp(packed, packed + size, size)))
+    fail_msg("%s: form %d packs into other bytes again", name, (int)form);
   free(room);
 }
 
