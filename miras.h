@@ -2777,8 +2777,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
        restart, y = weigh a         with mixer.levels, behind gates and of what memories say
      Of type rwkv4: y = wkv k v, of rows as wide as the model.
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
-     [queries of persistent pairs]. tail a: an array's last rows are kept for the next call here,
-     if not at the end. Weights have names of published layers, which say how they begin,
+     [queries of persistent pairs] [of a mac, keys and values that were recalled]. tail a: an
+     array's last rows are kept for the next call here, if not at the end. Weights have names of published layers, which say how they begin,
      or others: 4 of products, 2 of branches, 2 gains, a convolution, a bias; these are in files
      under their names. Every number that is made is read; what is read twice is read first by
      times, mix, conv, read or rotate, the same columns each time.
@@ -28207,6 +28207,8 @@ static int miras__text_attention(miras__reader *r, miras__said *x) {
     o->heads = (uint32_t)x->number;
     return 1;
   }
+  if (!s->persistent && x->in[4].array && !x->in[5].array)     /* of a mac: two behind the values   */
+    x->in[5] = x->in[4], x->in[4] = x->in[3], memset(&x->in[3], 0, sizeof x->in[3]);
   if (!x->in[3].array != !s->persistent ||
       (!x->in[4].array || !x->in[5].array) != (r->d->type != MIRAS_LAYER_MAC))
     return miras__text_not(r, "attend reads queries, keys, values, with attention.persistent "

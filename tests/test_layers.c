@@ -133,6 +133,7 @@ static void test_hybrids(void **unused) {
   miras_model_desc d = described(miras_preset_find("mamba2")), e;
   miras_layer_desc *m = &d.layer[0], *w = &d.layer[1], *a = &d.layer[2], *c = &d.layer[4];
   miras_model *made;
+  int k;
   (void)unused;
   memset(d.pattern, 0, sizeof d.pattern);
   memcpy(d.pattern, "mcwa", 4);
@@ -150,6 +151,13 @@ static void test_hybrids(void **unused) {
   assert_non_null(strstr(text, " queries\n"));
   e = d, e.program = text;
   check_same("hybrids", &d, &e);
+  miras_close(made);
+  d = described(miras_preset_find("titans-mac"));
+  for (k = 0; k < MIRAS_MAX_LAYER_KINDS; k++) d.layer[k].attention.persistent = 0;
+  made = opened(&d);
+  print_all(made, text, sizeof text);
+  e = d, e.program = text;
+  check_same("titans-mac without persistent pairs", &d, &e);
   miras_close(made);
 }
 
