@@ -752,7 +752,7 @@ static int read_settings(const house *h, request *r, const cJSON *body) {
   r->how = h->o->how;
   for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (!read_number(r, body, &numbers[i])) return 0;
-  if (field(body, "top_p") && !(r->how.top_p > 0)) r->how.top_p = FLT_MIN;   /* the likeliest alone */
+  if (field(body, "top_p") && !(r->how.top_p > 0)) r->how.top_p = FLT_MIN;   /* the likeliest */
   r->most = (size_t)most;
   item = field(body, "stream_options");
   if (item && !cJSON_IsObject(item))

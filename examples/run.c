@@ -21,12 +21,13 @@
  *
  * The text is the same to the bit for any number of threads, with or without a cache, and when it
  * is saved by --save-state and goes on by --state: a draw is of --seed and of its place in the text
- * alone; --repeat-penalty is of the tokens of this run, which a state does not have. A cache holds the state behind the longest prompt that began with it, the prompt's tokens,
- * and a checksum of the model's files and of what the options make of them: another model's is not
- * taken, nor one that is damaged; either is replaced. --adapt learns from prompts and from what is
- * said in a talk, and not from what the model writes itself. The model stays as it is: what is
- * learned is in the state, which it makes larger by what the head would take as floats. Exit
- * status: 0 done, 1 a file or a model failed, 2 wrong arguments. */
+ * alone; --repeat-penalty is of the tokens of this run, which a state does not have. A cache holds
+ * the state behind the longest prompt that began with it, the prompt's tokens, and a checksum of
+ * the model's files and of what the options make of them: another model's is not taken, nor one
+ * that is damaged; either is replaced. --adapt learns from prompts and from what is said in a talk,
+ * and not from what the model writes itself. The model stays as it is: what is learned is in the
+ * state, which it makes larger by what the head would take as floats. Exit status: 0 done, 1 a file
+ * or a model failed, 2 wrong arguments. */
 #if defined(__unix__) || defined(__APPLE__)
   #define _POSIX_C_SOURCE 200809L
   #define MIRAS_PTHREADS

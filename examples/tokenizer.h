@@ -990,8 +990,8 @@ static const struct { const char *name, *text; int numbers, marks; } tok__splits
    " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", 1, 1}};
 enum { TOK__SPLITS = sizeof tok__splits / sizeof tok__splits[0] };
 
-/* What GGUF calls them; the last of these split digits off first, those of Llama 3 ignore merges and
- * begin texts with bos. */
+/* What GGUF calls them; the last of these split digits off first, those of Llama 3 ignore merges
+ * and begin texts with bos. */
 static const struct { const char *names; int rule, digits, llama3; } tok__pres[] = {
   {"gpt-2 phi-2 olmo mpt modern-bert", 0, 0, 0},
   {"llama-bpe llama3 llama-v3 falcon3 falcon-h1 lfm2", 1, 0, 1},

@@ -402,7 +402,7 @@ same got want 'text of a tokenizer.json'
 sed 's/"BPE"/"WordPiece"/' own/tokenizer.json >own/t && mv own/t own/tokenizer.json
 "$run" own --prompt x >log 2>&1; expect 1 'tokenizer.json: model.type is WordPiece' $?
 
-# Which template a folder names, and what its first turn is. A mark that others have too is not enough.
+# Which template a folder names, and what its first turn is; a mark that others have is not enough.
 mkdir chats && cp "$models/llama"/config.json "$models/llama"/*.safetensors chats
 cat >words <<'END'
 {"added_tokens": [{"id": 6, "content": "<s>", "normalized": false, "special": true},
@@ -418,7 +418,7 @@ names() {   # the template, the token that ends answers, what encoding adds
 }
 zephyr="{% if message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + eos_token }}
 {% elif message['role'] == 'assistant' %}{{ '<|assistant|>\\n' + message['content'] + eos_token }}"
-phi="{% if message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' }}{% else"
+phi="{% if message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' }}"
 jamba="{%- set bom = \"<|bom|>\" %}{{ bom }}<|user|>{{ content }}{{ \"<|eom|>\" }}"
 falcon="{% elif message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '\\n' }}{% elif
 message['role'] == 'assistant' %}{{ '<|assistant|>\\n' + message['content'] + eos_token + '\\n' }}"

@@ -552,7 +552,7 @@ static void test_odd_tokens(void **state) {
   assert_int_equal(test_live, 0);
 }
 
-/* Does a text begin with bos where a file of GGUF says so, says no, and where it says nothing? There
+/* Does a text begin with bos where a file of GGUF says so, says no, and where it says nothing? Then
  * it is as llama.cpp has it, which most files of Llama 3 rely on. */
 static void test_first_tokens(void **state) {
   static const miras_tokenizer_text spelt[] = {{"<s>", 3}, {"a", 1}};
