@@ -2778,9 +2778,10 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
      Of type rwkv4: y = wkv k v, of rows as wide as the model.
      Attention: angles memory or attention; rotate a HEADS [ANGLES]; attend queries keys values
      [queries of persistent pairs] [of a mac, keys and values that were recalled]. tail a: an
-     array's last rows are kept for the next call here, if not at the end. Weights have names of published layers, which say how they begin,
-     or others: 4 of products, 2 of branches, 2 gains, a convolution, a bias; these are in files
-     under their names. Every number that is made is read; what is read twice is read first by
+     array's last rows are kept for the next call here, if not at the end. Weights have names of
+     published layers, which say how they begin, or others: 4 of products, 2 of branches, 2 gains,
+     a convolution, a bias; these are in files under their names. Every number that is made is
+     read; what is read twice is read first by
      times, mix, conv, read or rotate, the same columns each time.
 
    AN INSTRUCTION SET
@@ -26750,9 +26751,10 @@ static void miras__build_from_values(miras__program *p, int gains) {
   const int x = miras__rows_new(p, "x", m->value), z = miras__rows_new(p, "inner", n);
   const size_t at[3] = {0, low, low + qk}, cols[3] = {low, qk, qk};
   static const unsigned char gain[3] = {MIRAS__W_NORM_LOW, MIRAS__W_NORM_K, MIRAS__W_NORM_Q};
-  miras__op *o = miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv);
+  miras__op *o;
   int i, r = z;
-  o->heads = (uint32_t)m->heads;
+  if (n || (m->blocks && m->moving))               /* else nothing reads it                       */
+    miras__op_new(p, MIRAS__OP_JOIN, x, 0, m->v, 0, m->dv)->heads = (uint32_t)m->heads;
   if (n) miras__add_columns(p, z, 0, x, MIRAS__W_INNER, n);
   if (p->inner_epsilon > 0 || gains) r = miras__rows_new(p, "norm", n);
   for (i = 2; i >= 0 && r != z; i--) {
@@ -28207,7 +28209,7 @@ static int miras__text_attention(miras__reader *r, miras__said *x) {
     o->heads = (uint32_t)x->number;
     return 1;
   }
-  if (!s->persistent && x->in[4].array && !x->in[5].array)     /* of a mac: two behind the values   */
+  if (!s->persistent && x->in[4].array && !x->in[5].array)   /* of a mac: two behind the values   */
     x->in[5] = x->in[4], x->in[4] = x->in[3], memset(&x->in[3], 0, sizeof x->in[3]);
   if (!x->in[3].array != !s->persistent ||
       (!x->in[4].array || !x->in[5].array) != (r->d->type != MIRAS_LAYER_MAC))

@@ -598,6 +598,8 @@ static const struct {
    "m.mixer.qk_map=l2 m.memory.key_dim=3 w.attention.out_gate=1 w.mlp.act=relu2"},
   {"griffin", "griffin, no blocks, one head, steps alone", "m",
    "m.memory.heads=1 m.mixer.gate_blocks=0 m.memory.write_scale=rest m.mlp.bias=0 logit_cap=2"},
+  {"griffin", "griffin, of whose values no gate is made", "m",
+   "m.mixer.gate_rank=0 m.mixer.fixed_gates=3"},
   {"lru", "lru", NULL, "m.memory.value_dim=10"},
   {"s5", "s5", NULL, "m.memory.value_dim=10"},
   {"hgrn", "hgrn", NULL, "m.memory.value_dim=10"},
