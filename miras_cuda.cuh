@@ -253,6 +253,11 @@ typedef struct miras_cuda_fast {
   unsigned char held[7168];
 } miras_cuda_fast;
 
+/* Does the device at hand run this tier? 0, and a sentence in why (why_size bytes, or NULL): there
+ * is none, or the program's code for it is of a compute capability before 8.0. Then _init, and what
+ * runs without one, return MIRAS_ERR_DEVICE. */
+int miras_cuda_fast_runs(char *why, size_t why_size);
+
 /* Operation `index` of a layer: 1, and its words in text (text_size bytes, or NULL), if it is run
  * here; 0, and why not behind them; -1: there is no such layer or operation. */
 int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, size_t text_size);
@@ -262,8 +267,9 @@ int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, s
 size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, char *why,
                             size_t why_size);
 /* Lay a trainer out in `bytes` of device memory, aligned to 256, and send it m's parameters. m
- * stays where it is. MIRAS_ERR_ARGUMENT, MIRAS_ERR_DESC, MIRAS_ERR_SIZE, MIRAS_ERR_DEVICE as
- * miras_cuda_trainer_init. */
+ * stays where it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_DESC: as
+ * miras_cuda_fast_size says in a sentence; MIRAS_ERR_SIZE: too few bytes; MIRAS_ERR_DEVICE: as
+ * miras_cuda_fast_runs says, or a call of CUDA failed, and cudaGetLastError says how. */
 miras_result miras_cuda_fast_init(miras_cuda_fast *f, const miras_model *m,
                                   const miras_trainer_desc *d, void *device, size_t bytes,
                                   cudaStream_t stream);
@@ -1766,9 +1772,17 @@ extern __shared__ __align__(16) unsigned char miras__fast_room[];
   #define MIRAS__EACH_OF
 #endif
 
-/* A grid whose blocks have so many threads, and so many of them share a multiprocessor at least. */
-#define MIRAS__FAST_GRID(threads, blocks) \
-  static __global__ void __launch_bounds__(threads, blocks)
+/* Instructions of compute capability 8.0; and a grid whose blocks have so many threads, and so many
+ * of them share a multiprocessor at least. Older code has no such instructions and would compute
+ * nothing: by its bounds no launch of it succeeds. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  #define MIRAS__FROM_80(...) __VA_ARGS__
+  #define MIRAS__FAST_GRID(threads, blocks) \
+    static __global__ void __launch_bounds__(threads, blocks)
+#else
+  #define MIRAS__FROM_80(...)
+  #define MIRAS__FAST_GRID(threads, blocks) static __global__ void __launch_bounds__(1)
+#endif
 
 enum {
   MIRAS__FAST_THREADS = 256,         /* of a block of row kernels and of dense products           */
@@ -1787,9 +1801,7 @@ __device__ static inline unsigned miras__halves(float low, float high) {
   return shim_halves(low, high);
 #else
   unsigned both = 0;
-  #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  #endif
+  MIRAS__FROM_80(asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));)
   return both;
 #endif
 }
@@ -1898,76 +1910,59 @@ template <int MOST> __device__ static inline float miras__block_all(float x, flo
 
 /* ---- copies, and products of a warp ---- */
 
-/* 16 bytes of global memory are on their way to shared memory; group: what was asked for since the
- * last one; wait: for all but the last groups. */
-__device__ static inline void miras__bring16(bf16 *to, const bf16 *from) {
-#ifndef __CUDACC__
-  shim_copy(to, from);
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-               : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
-#else
-  *(uint4 *)(void *)to = *(const uint4 *)(const void *)from;
-#endif
-}
+/* 16 bytes of global memory are on their way to shared memory, or zeros; group: what was asked for
+ * since the last one; wait: for all but the last groups. Four matrices of 8 x 8 for matrix units,
+ * perhaps turned; and a product of theirs. */
 __device__ static inline void miras__nothing16(bf16 *to) {
   uint4 u;
   u.x = u.y = u.z = u.w = 0;
   *(uint4 *)(void *)to = u;
 }
-/* The same, or 16 bytes of zeros. */
+#ifdef __CUDACC__
+__device__ static inline unsigned miras__at_shared(const bf16 *p) {
+  return (unsigned)__cvta_generic_to_shared(p);
+}
+__device__ static inline void miras__bring16(bf16 *to, const bf16 *from) {
+  MIRAS__FROM_80(asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                              : : "r"(miras__at_shared(to)), "l"(from) : "memory");)
+}
 __device__ static inline void miras__bring16_of(bf16 *to, const bf16 *from, int in) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(in ? 16 : 0)
-               : "memory");
-#else
-  if (in) miras__bring16(to, from);
-  else miras__nothing16(to);
-#endif
+  MIRAS__FROM_80(asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                              : : "r"(miras__at_shared(to)), "l"(from), "r"(in ? 16 : 0)
+                              : "memory");)
 }
 __device__ static inline void miras__bring_group(void) {
-#ifndef __CUDACC__
-  shim_copies_group();
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" : : : "memory");
-#endif
+  MIRAS__FROM_80(asm volatile("cp.async.commit_group;" : : : "memory");)
 }
 template <int BUT> __device__ static inline void miras__bring_wait(void) {
-#ifndef __CUDACC__
-  shim_copies_wait(BUT);
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" : : "n"(BUT) : "memory");
-#endif
+  MIRAS__FROM_80(asm volatile("cp.async.wait_group %0;" : : "n"(BUT) : "memory");)
 }
-
-#ifdef __CUDACC__
 __device__ static inline void miras__fast_load(unsigned to[4], const bf16 *row, int turned) {
-  #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  const unsigned at = miras__at_shared(row);
   if (turned)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+    MIRAS__FROM_80(asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, "
+                                "[%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                                : "r"(at) : "memory"));
   else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
-  #else
-  to[0] = to[1] = to[2] = to[3] = 0;
-  (void)row, (void)turned;
-  #endif
+    MIRAS__FROM_80(asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                                : "r"(at) : "memory"));
 }
 __device__ static inline void miras__fast_times(float c[4], const unsigned a[4], unsigned b0,
                                                 unsigned b1) {
-  #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  #else
-  (void)c, (void)a, (void)b0, (void)b1;
-  #endif
+  MIRAS__FROM_80(asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                              : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));)
 }
 #else
+static inline void miras__bring16(bf16 *to, const bf16 *from) { shim_copy(to, from); }
+static inline void miras__bring16_of(bf16 *to, const bf16 *from, int in) {
+  if (in) shim_copy(to, from);
+  else miras__nothing16(to);
+}
+static inline void miras__bring_group(void) { shim_copies_group(); }
+template <int BUT> static inline void miras__bring_wait(void) { shim_copies_wait(BUT); }
   #define miras__fast_load(to, row, turned) shim_load_matrices(to, row, turned, SHIM_HERE)
   #define miras__fast_times(c, a, b0, b1) shim_multiply(c, a, b0, b1, SHIM_HERE)
 #endif
@@ -2628,12 +2623,10 @@ typedef struct miras__fast_head {
   int what, back, gives;
 } miras__fast_head;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_head(const __grid_constant__ miras__fast_head a) {
-  const unsigned lane = threadIdx.x % a.lanes;
-  const unsigned item = blockIdx.x * (MIRAS__FAST_THREADS / a.lanes) + threadIdx.x / a.lanes;
-  const int in = item < a.items && 8 * lane < a.n, keys = a.what == MIRAS__OF_KEYS;
-  const size_t row = in ? item / a.heads : 0;
-  const unsigned c = (in ? item % a.heads : 0) * a.n + 8 * lane;
-  const size_t at = row * a.ld + c, gate = row * a.ldc + c;
+  const miras__fast_item of = miras__fast_item_of(a);
+  const int in = of.in && 8 * of.lane < a.n, keys = a.what == MIRAS__OF_KEYS;
+  const unsigned c = of.h * a.n + 8 * of.lane;
+  const size_t row = of.row, at = row * a.ld + c, gate = row * a.ldc + c;
   float all = 0, along = 0;
   unsigned e;
   for (e = 0; in && a.what == MIRAS__OF_VALUES && e < 8; e++) {
@@ -2795,12 +2788,10 @@ __device__ static inline unsigned miras__widened(unsigned from) {
                        miras__of_high(low) + miras__of_high(less));
 #else
   unsigned both = from;
-  #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  asm("{.reg .b32 low, less;\n lop3.b32 low, %1, %2, %3, 0xea;\n lop3.b32 less, %1, %4, %5, 0xea;\n"
-      " fma.rn.bf16x2 %0, low, %6, less;}" : "=r"(both)
-      : "r"(from), "r"(0x007f007fu), "r"(0x43004300u), "r"(0x00800080u), "r"(0xc300c300u),
-        "r"(0x3f803f80u));
-  #endif
+  MIRAS__FROM_80(asm("{.reg .b32 low, less;\n lop3.b32 low, %1, %2, %3, 0xea;\n"
+                     " lop3.b32 less, %1, %4, %5, 0xea;\n fma.rn.bf16x2 %0, low, %6, less;}"
+                     : "=r"(both) : "r"(from), "r"(0x007f007fu), "r"(0x43004300u),
+                     "r"(0x00800080u), "r"(0xc300c300u), "r"(0x3f803f80u));)
   return both;
 #endif
 }
@@ -5459,7 +5450,7 @@ typedef struct miras__fast {
 typedef char miras__fast_fits[sizeof(miras__fast) <= sizeof(((miras_cuda_fast *)0)->held) ? 1 : -1];
 
 static miras__fast *miras__fast_of(const miras_cuda_fast *f) {
-  return (miras__fast *)(void *)(uintptr_t)f->held;
+  return f ? (miras__fast *)(void *)(uintptr_t)f->held : NULL;
 }
 
 /* Does an array hold floats: gates and what they are made of, lengths, angles? */
@@ -7038,6 +7029,18 @@ static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op 
   }
 }
 
+int miras_cuda_fast_runs(char *why, size_t why_size) {
+  struct cudaFuncAttributes a;
+  if (why && why_size) why[0] = 0;
+  if (cudaFuncGetAttributes(&a, (const void *)miras_fast::miras__run_fast_adam) != cudaSuccess)
+    return miras__say(why, why_size, "there is no device, or no code for it in the program"), 0;
+  if (a.ptxVersion < 80)
+    return miras__say(why, why_size, "the program's code for this device is of compute capability "
+                                     "%d.%d; the fast tier's is of 8.0 and later (nvcc -arch)",
+                      a.ptxVersion / 10, a.ptxVersion % 10), 0;
+  return 1;
+}
+
 /* Lay it out at `device`, and send it the model. */
 static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
                                      cudaStream_t stream) {
@@ -7046,6 +7049,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   size_t block = 0;
   int i, j;
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
+  if (!miras_cuda_fast_runs(NULL, 0)) return MIRAS_ERR_DEVICE;
   f->base = (char *)device, f->stream = stream;
   miras__fast_layout(f);
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
@@ -7100,7 +7104,7 @@ miras_result miras_cuda_fast_cublaslt(miras_cuda_fast *g, cublasLtHandle_t handl
 #endif
 
 miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *g, cudaStream_t stream) {
-  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras__fast *f = miras__fast_of(g);
   if (!m || !f) return MIRAS_ERR_ARGUMENT;
   if (m->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
   return cudaMemcpyAsync(m->params, f->params, m->param_count * 4, cudaMemcpyDeviceToHost,
@@ -7131,21 +7135,20 @@ static miras_result miras__fast_trainer_move(miras_trainer *host, miras__fast *f
 }
 miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *g,
                                           cudaStream_t stream) {
-  return miras__fast_trainer_move(to, g ? miras__fast_of(g) : NULL, 0, stream);
+  return miras__fast_trainer_move(to, miras__fast_of(g), 0, stream);
 }
 miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *g, const miras_trainer *from,
                                           cudaStream_t stream) {
-  return miras__fast_trainer_move((miras_trainer *)(uintptr_t)from, g ? miras__fast_of(g) : NULL, 1,
-                                  stream);
+  return miras__fast_trainer_move((miras_trainer *)(uintptr_t)from, miras__fast_of(g), 1, stream);
 }
 
 float *miras_cuda_fast_params(const miras_cuda_fast *g, size_t *count) {
-  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras__fast *f = miras__fast_of(g);
   if (count) *count = f ? f->m->param_count : 0;
   return f ? f->params : NULL;
 }
 float *miras_cuda_fast_grads(const miras_cuda_fast *g, size_t *count) {
-  const miras__fast *f = g ? miras__fast_of(g) : NULL;
+  const miras__fast *f = miras__fast_of(g);
   if (count) *count = f ? f->m->param_count : 0;
   return f ? f->grads : NULL;
 }
@@ -7208,7 +7211,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
 
 miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int train, float *loss,
                                   cudaStream_t stream) {
-  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  miras__fast *f = miras__fast_of(g);
   const miras_model *m = f ? f->m : NULL;
   miras_fast::miras__fast_product head;
   miras_fast::miras__fast_loss end;
@@ -7241,7 +7244,7 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
 }
 
 miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
-  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  miras__fast *f = miras__fast_of(g);
   const miras_model *m = f ? f->m : NULL;
   miras_fast::miras__fast_embed embed;
   miras_fast::miras__fast_norm norm;
@@ -7288,7 +7291,7 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
 
 miras_result miras_cuda_fast_step(miras_cuda_fast *g, const miras_adamw_options *o,
                                   float learning_rate, float *norm, cudaStream_t stream) {
-  miras__fast *f = g ? miras__fast_of(g) : NULL;
+  miras__fast *f = miras__fast_of(g);
   const miras_adamw_options usual = MIRAS_ADAMW(0, 0);
   miras_fast::miras__fast_adam a;
   if (!f || !miras__adamw_ok(o, learning_rate)) return MIRAS_ERR_ARGUMENT;
@@ -7304,7 +7307,7 @@ miras_result miras_cuda_fast_step(miras_cuda_fast *g, const miras_adamw_options 
 /* ---- sessions ---- */
 
 static miras__fast *miras__fast_session_of(const miras_cuda_fast_session *s) {
-  return (miras__fast *)(void *)(uintptr_t)s->held;
+  return s ? (miras__fast *)(void *)(uintptr_t)s->held : NULL;
 }
 static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int batch, char *why,
                                      size_t n) {
@@ -7348,7 +7351,7 @@ miras_result miras_cuda_fast_session_init(miras_cuda_fast_session *s, const mira
 miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int32_t *tokens,
                                           int length, float *logits, int rows,
                                           cudaStream_t stream) {
-  miras__fast *f = s ? miras__fast_session_of(s) : NULL;
+  miras__fast *f = miras__fast_session_of(s);
   miras_fast::miras__fast_moved moved;
   int t;
   if (!s || !tokens || length < 1 || rows < 0 || rows > length || (rows && !logits))
@@ -7369,7 +7372,7 @@ miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int3
 }
 
 void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, size_t *bytes) {
-  const miras__fast *f = s ? miras__fast_session_of(s) : NULL;
+  const miras__fast *f = miras__fast_session_of(s);
   const int there = f && text >= 0 && (size_t)text < f->rows;
   if (bytes) *bytes = there ? f->apart : 0;
   return there ? f->texts + (size_t)text * f->apart : NULL;
@@ -7377,7 +7380,7 @@ void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, 
 
 miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
                                            cudaStream_t stream) {
-  miras__fast *f = s ? miras__fast_session_of(s) : NULL;
+  miras__fast *f = miras__fast_session_of(s);
   unsigned char *const to =
     (unsigned char *)miras_cuda_fast_session_state(s, text < 0 ? 0 : text, NULL);
   size_t bytes;

@@ -57,14 +57,17 @@ static int plan;
 
 static int is_fast(void) { return products && !strcmp(products, "fast"); }
 
-/* Which tier runs, where that was not said: the fast one, if it takes `bytes` and not 0. */
-static void choose(size_t bytes, const char *why) {
+/* The bytes that the fast tier takes; 0, and a sentence in why: the model or the device is not for
+ * it. Which tier runs, where that was not said: the fast one, unless that is so. */
+static size_t choose(size_t bytes, char *why, size_t why_size) {
   static int said;
-  if (products) return;
+  if (bytes && !miras_cuda_fast_runs(why, why_size)) bytes = 0;
+  if (products) return bytes;
   products = bytes ? "fast" : "float";
-  if (said++) return;
-  fprintf(stderr, "lm_cuda: the %s tier%s%s\n", bytes ? "fast" : "reference",
-          bytes ? ", in bfloat16" : ", in float: ", bytes ? "" : why);
+  if (!said++)
+    fprintf(stderr, "lm_cuda: the %s tier%s%s\n", bytes ? "fast" : "reference",
+            bytes ? ", in bfloat16" : ", in float: ", bytes ? "" : why);
+  return bytes;
 }
 
 /* Every operation of every layer that is unlike the ones before: fast, or why not. */
@@ -146,8 +149,7 @@ static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc 
     exit(0);
   }
   room.batch = d->batch, room.context = d->context;
-  bytes = miras_cuda_fast_size(m, &room, why, why_size);
-  choose(bytes, why);
+  bytes = choose(miras_cuda_fast_size(m, &room, why, why_size), why, why_size);
   if (!is_fast()) {
     t->there = place_model(m);
     bytes = miras_cuda_trainer_size(&t->there.g, &room, why, why_size);
@@ -277,8 +279,7 @@ static cuda_session *cuda_session_open(const miras_model *m, const miras_session
     print_plan(m);
     exit(0);
   }
-  bytes = miras_cuda_fast_session_size(m, 1, why, sizeof why);
-  choose(bytes, why);
+  bytes = choose(miras_cuda_fast_session_size(m, 1, why, sizeof why), why, sizeof why);
   s->quick = is_fast() && bytes;
   if (!s->quick) {
     s->there = place_model(m);

@@ -133,6 +133,13 @@ counted() {   # what, is it the machine's
   failed=1
 }
 counted PTX 0 <"$folder/fast.ptx"
+# code of before 8.0 computes nothing: of its grids none can be launched
+"$nvcc" -std=c++14 -ptx -arch=compute_75 -w -I. "$folder/fast.cu" -o "$folder/old.ptx" || failed=1
+grids=$(grep -c '\.entry' "$folder/old.ptx")
+if [ "$grids" -lt 50 ] || [ "$(grep -c '^\.maxntid 1, 1, 1' "$folder/old.ptx")" != "$grids" ]; then
+  echo 'older code can be launched'
+  failed=1
+fi
 cuobjdump=${CUOBJDUMP:-$(command -v cuobjdump)}
 for arch in $archs; do
   [ "$cuobjdump" ] || continue

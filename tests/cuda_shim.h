@@ -583,6 +583,8 @@ enum {
   SHIM_ARGUMENTS = 32764             /* bytes; before CUDA 12.1 4096                              */
 };
 static int shim_dry;                 /* 1: grids begin, and do nothing                            */
+/* The compute capability that the program's code is of, times ten. */
+static int shim_code = getenv("SHIM_CODE") ? atoi(getenv("SHIM_CODE")) : 90;
 static int shim_refuses;             /* 1: a launch that the card refuses says so to its caller
                                         alone; else the program ends                              */
 typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin } cudaDeviceAttr;
@@ -623,7 +625,7 @@ static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
 struct cudaFuncAttributes { int ptxVersion, binaryVersion; };
 static cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *kernel) {
   if (!kernel) return shim_result(cudaErrorInvalidValue);
-  a->ptxVersion = a->binaryVersion = 90;
+  a->ptxVersion = a->binaryVersion = shim_code;
   return cudaSuccess;
 }
 
@@ -642,6 +644,8 @@ static cudaError_t shim_begins(shim_grid *g, dim3 grid, dim3 block, size_t argum
   if (!grid.x || grid.x > 0x7fffffffu || !grid.y || grid.y > 65535 || !grid.z || grid.z > 65535)
     why = "blocks", bytes = grid.x;
   else if (!threads || threads > 1024 || !block.z || block.z > 64) why = "threads", bytes = threads;
+  else if (shim_code < 80 && !strncmp(shim_name(g->kernel), "run_fast_", 9))
+    why = "threads, beyond its launch bounds", bytes = threads;
   else if (bytes > g->allowed) why = "bytes of shared memory";
   else if (argument > SHIM_ARGUMENTS) why = "bytes of arguments", bytes = argument;
   /* registers are dealt out to warps, in units of 256 */

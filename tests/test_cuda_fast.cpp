@@ -1834,6 +1834,58 @@ static void refusals(void) {
   }
 }
 
+#ifdef MIRAS_CUDA_SHIM
+/* Code of before 8.0 computes nothing: whatever would begin with it says so. */
+static void older_code(void) {
+  static const model_case plain = {"retnet", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 1, 0, NULL, 0};
+  miras_model *m = model_open(&plain);
+  miras_cuda_fast f;
+  miras_cuda_fast_session s;
+  miras_cuda_fast_row row;
+  miras_cuda_fast_memory memory;
+  miras_cuda_fast_memory_grads grads;
+  miras_trainer_desc d;
+  size_t bytes;
+  void *room;
+  char why[256] = "";
+  memset(&d, 0, sizeof d), memset(&row, 0, sizeof row);
+  memset(&memory, 0, sizeof memory), memset(&grads, 0, sizeof grads);
+  d.context = 8;
+  take_back();
+  row.state = take(1024), row.keep = row.step = take(1);
+  row.answer = (uint16_t *)(void *)take(1024);
+  row.query = row.key = row.value = (const uint16_t *)(const void *)take(1024);
+  row.batch = row.heads = row.key_heads = 1, row.key_dim = row.value_dim = 32;
+  memory.query = memory.key = memory.value = row.query, memory.answer = row.answer;
+  memory.batch = memory.length = memory.heads = memory.key_heads = 1;
+  memory.key_dim = memory.value_dim = 32;
+  grads.answer = row.query, grads.query = grads.key = grads.value = row.answer;
+  if (!miras_cuda_fast_runs(why, sizeof why) || *why) printf("it runs: %s\n", why), failed++;
+  shim_code = 75, shim_refuses = 1;
+  if (miras_cuda_fast_runs(why, sizeof why) || !strstr(why, "is of compute capability 7.5;"))
+    printf("of older code is said \"%s\"\n", why), failed++;
+  bytes = miras_cuda_fast_size(m, &d, NULL, 0), room = take(bytes / 4);
+  if (miras_cuda_fast_init(&f, m, &d, room, bytes, 0) != MIRAS_ERR_DEVICE)
+    puts("a trainer of older code begins"), failed++;
+  bytes = miras_cuda_fast_session_size(m, 1, NULL, 0), room = take(bytes / 4);
+  if (miras_cuda_fast_session_init(&s, m, 1, room, bytes, 0) != MIRAS_ERR_DEVICE)
+    puts("a session of older code begins"), failed++;
+  bytes = miras_cuda_fast_memory_size(&memory, 1), room = take(bytes / 4);
+  if (miras_cuda_fast_token(&row, 0) != MIRAS_ERR_DEVICE ||
+      miras_cuda_fast_memory_forward(&memory, room, bytes, 0) != MIRAS_ERR_DEVICE ||
+      miras_cuda_fast_memory_backward(&memory, &grads, room, bytes, 0) != MIRAS_ERR_DEVICE)
+    puts("memories of older code run"), failed++;
+  shim_code = 90, shim_refuses = 0, (void)cudaGetLastError();
+  if (miras_cuda_fast_token(&row, 0) != MIRAS_OK ||
+      miras_cuda_fast_memory_forward(&memory, room, bytes, 0) != MIRAS_OK ||
+      miras_cuda_fast_memory_backward(&memory, &grads, room, bytes, 0) != MIRAS_OK)
+    puts("memories do not run"), failed++;
+  miras_close(m);
+}
+#else
+static void older_code(void) {}
+#endif
+
 static const model_case models[] = {
   {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 65, 0, NULL, 0},
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 0, NULL, 0},
@@ -1881,7 +1933,7 @@ int main(int argc, char **argv) {
     tokens(128, 64, 2, 2, 1, 0);
   }
   if (argc < 2 || asked(argc, argv, "alone")) alone_all();
-  if (argc < 2 || asked(argc, argv, "refusals")) refusals(), rooms(), weights_rooms();
+  if (argc < 2 || asked(argc, argv, "refusals")) refusals(), older_code(), rooms(), weights_rooms();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
   for (unsigned i = 5; i + 2 < sizeof models / sizeof *models; i++)  /* from gated-deltanet on    */

@@ -62,6 +62,10 @@ grep -q 'layer 0, operation memory' said || { cat said; exit 1; }
 ./lm_cuda train text $size --dim 16 --context 16 --steps 1 --model moneta \
   --out moneta.safetensors >said 2>&1 || { cat said; exit 1; }
 grep -q 'the reference tier, in float: layer 0, operation memory' said || { cat said; exit 1; }
+SHIM_CODE=75 ./lm_cuda train text $size --steps 1 --model gated-deltanet \
+  --out older.safetensors >said 2>&1 || { cat said; exit 1; }
+grep -q "the reference tier, in float: the program's code for this device is of" said ||
+  [ "$card" ] || { cat said; exit 1; }
 for products in float fast; do
   tier=
   [ $products = float ] && tier='--products float'
