@@ -1,59 +1,44 @@
 /* miras_cuda.cuh - v0.4.0 - the memories of miras.h on a GPU; public domain or MIT (see miras.h)
 
-   Two tiers. The FAST tier (MIRAS_CUDA_FAST, with a part of its own below) has kernels for the
-   operations of some models, in bfloat16 on matrix units. The REFERENCE tier, which is told of from
-   here on, is for tests and for what the fast one has not: it has the host's bits, and is not made
-   for speed. MIRAS_CUDA_NO_REFERENCE leaves it out, and with it most of nvcc's time.
-
-   The engines of miras.h are programs over kernels. In the reference tier their text is compiled
-   once more as device code: a block of threads owns a memory, one head of one sequence, and runs
-   the engine in every thread alike; each kernel takes its rows or elements, shared out over the
-   block, and ends in a barrier. So every row of the table, every choice and every gradient is here
-   too, and states, tapes and parameters are laid out as on the host. Compiled with -fmad=false,
-   without --use_fast_math, they have the bits of its sets with fused multiply-add, but for what
-   takes the logarithm, sine or cosine of the C library: the value of a loss and the angles of
-   attention, whose last bit may differ.
-
+   Two tiers, each with its own calls. A program that says nothing else has the fast one.
+     FAST       for work: it trains and runs models, and runs matrix memories, in bfloat16 on matrix
+                units, where it has kernels for all that a model does. MIRAS_CUDA_NO_FAST leaves it
+                out, and so do MIRAS_NO_MODEL and MIRAS_NO_TRAINING
+     REFERENCE  for tests, and for what the fast tier has not: every row of the table, every choice
+                and every gradient, with the host's bits. It is not made for speed, and takes most
+                of nvcc's time. MIRAS_CUDA_REFERENCE adds it
    Write this in exactly one source file for nvcc, and the includes alone in the others, which any
-   compiler of C or C++ takes:
+   compiler of C or C++ takes; macros that choose tiers stand in front of all of them:
 
        #define MIRAS_IMPLEMENTATION
        #include "miras.h"
        #define MIRAS_CUDA_IMPLEMENTATION
        #include "miras_cuda.cuh"
 
-   A memory begins on the host, where it is made, read from a file, or set. Its device half lies in
-   memory that the caller gives; all calls are queued in the caller's stream and allocate nothing.
-   Those between _init and _copy wait for nothing and may be captured in a graph; these two wait
-   where the host's memory is not pinned.
+   A model or a memory begins on the host, where it is made, read from a file, or set. Its device
+   half lies in memory that the caller gives; all calls are queued in the caller's stream and
+   allocate nothing. Those between _init and _copy wait for nothing and may be captured in a graph;
+   these two wait where the host's memory is not pinned. An error that was pending before a call of
+   this header stays the caller's.
 
-       miras_memory *m = miras_memory_open(&d, NULL, NULL, 0);
-       size_t bytes = miras_cuda_memory_size(m, NULL, 0);
+       miras_trainer_desc d = {8, 1024};                   // texts of a call, tokens of each
+       size_t bytes = miras_cuda_fast_size(m, &d, why, sizeof why);        // 0: why says why not
        cudaMalloc(&room, bytes);
-       miras_cuda_memory_init(&g, m, room, bytes, stream);
-       miras_cuda_memory_forward(&g, &tokens, y, NULL, stream); // pointers in tokens, and y: device
-       miras_cuda_memory_copy(m, &g, stream); // and back, state and parameters
-
-   HOW IT IS COMPILED
-     unit     16 threads, half a warp, are a vector of 16 lanes, each holding one float of it. Sums
-              fold as on the host
-     kernel   by elements or rows, by units, or on the first unit alone; then a barrier. What it
-              returns is told to all threads. An element of a product is a thread's
-     engine   runs in every thread, calls kernels and stores nothing by itself
-     task     of a layer or a trainer (@75 to @79 in miras.h): a tile of rows, a head, a block of
-              parameters. A block takes tasks in turn; a phase of them is a grid
-   Needs CUDA 12.1 (grids are told more than 4 KB) and compute capability 7.0. Not here: the choices
-   that call functions of the caller's (bias and retention custom).
+       miras_cuda_fast_init(&f, m, &d, room, bytes, stream);
+       miras_cuda_fast_loss(&f, &x, 1, loss, stream);      // pointers in x, and loss: device
+       miras_cuda_fast_backward(&f, stream);
+       miras_cuda_fast_step(&f, NULL, 1e-3f, NULL, stream);
+       miras_cuda_fast_copy(m, &f, stream);                // and back, the parameters
 
    THE BUILD
-       nvcc -O3 -rdc=true -fmad=false -arch=sm_90 program.cu -o program
+       nvcc -O3 -arch=sm_90 program.cu -o program                           the fast tier
+       nvcc -O3 -rdc=true -fmad=false -arch=sm_90 program.cu -o program     the reference, or both
+   -arch        of the card: sm_80 and later, of the reference sm_70 and later. nvcc's default is
+                older code, which the fast tier refuses (miras_cuda_fast_runs); of the reference it
+                is right, but translated anew by the driver when the program starts
    -rdc=true    translates every device function once; in one piece ptxas takes many minutes
-   -arch        of the card, sm_80 and later for the fast tier. nvcc's default is older code: right,
-                but translated anew by the driver when the program starts
    -fmad=false  for the host's bits; without it products and sums fuse, which is a little faster
-   A grid that takes more stack than any before has it set aside by CUDA when it begins, for every
-   thread that the card can hold, beside what the _size calls say: up to 2048 x 6.6 KB for each
-   multiprocessor, 1.8 GB of an H100's memory (tests/cuda_table.txt). */
+   Needs CUDA 12.1 (grids are told more than 4 KB). */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
 
@@ -67,174 +52,28 @@
   #include <cublasLt.h>
 #endif
 
+#if defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_TRAINING)
+  #undef MIRAS_CUDA_NO_FAST
+  #define MIRAS_CUDA_NO_FAST
+#endif
+#if defined(MIRAS_CUDA_NO_FAST) && !defined(MIRAS_CUDA_REFERENCE)
+  #error "no tier is left: without models, training or the fast tier define MIRAS_CUDA_REFERENCE"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Threads of a block: a multiple of 32, and a constant, or else MIRAS_CUDA_MOST is what it is at
- * most. */
-#ifndef MIRAS_CUDA_THREADS
-  #define MIRAS_CUDA_THREADS 128
-#endif
-#ifndef MIRAS_CUDA_MOST
-  #define MIRAS_CUDA_MOST MIRAS_CUDA_THREADS
-#endif
-
-/* Blocks that work on the tasks of a trainer at a time, each with a worker's scratch.
- * What an H200 has room for at 128 threads: two blocks to a multiprocessor. */
-#ifndef MIRAS_CUDA_BLOCKS
-  #define MIRAS_CUDA_BLOCKS 264
-#endif
-
-#ifndef MIRAS_CUDA_NO_REFERENCE
-/* The device half of a memory: a record of the host that says where everything lies. It may be
- * copied, which makes no second memory. */
-typedef struct miras_cuda_memory {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[2040];
-} miras_cuda_memory;
-
-/* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
- * or NULL) if m is NULL, has a choice that calls a function of the caller's, or is too large. */
-size_t miras_cuda_memory_size(const miras_memory *m, char *why, size_t why_size);
-
-/* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
- * parameters and state. m may go afterwards; until `stream` has come past this call it must stay as
- * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes;
- * MIRAS_ERR_DESC: as miras_cuda_memory_size says in a sentence; MIRAS_ERR_DEVICE: a call of CUDA
- * failed, and cudaGetLastError says how. An error that was pending before a call of this header
- * stays the caller's. */
-miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
-                                    size_t bytes, cudaStream_t stream);
-
-/* Bring parameters and state to m, a memory of the same descriptor (MIRAS_ERR_MISMATCH where a size
- * or one of the four choices differs). They are there when `stream` has come past this call. */
-miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
-                                    cudaStream_t stream);
-
-/* The parameters and the state on the device, as miras_memory_params and miras_memory_state have
- * them on the host. */
-float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count);
-void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
-
-/* As if no token had come. */
-miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
-
-/* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
- * same shapes, what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats,
- * or NULL. Not checked here is where in a sequence a call comes, which the device alone knows: a
- * tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off it. */
-miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
-                                       float *y, float *tape, cudaStream_t stream);
-
-/* miras_memory_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
-miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
-                             cudaStream_t stream);
-#ifndef MIRAS_NO_TRAINING
-size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length);
-miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x,
-                                        float *tape, const float *dy,
-                                        const miras_memory_input_grad *dx, float *dparams,
-                                        float *dstate, cudaStream_t stream);
-#endif
-
-#ifndef MIRAS_NO_MODEL
-/* ---- models ---- */
-
-/* The device half of a model. It refers to the host's, which must stay where it is. */
-typedef struct miras_cuda_model {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[56];
-} miras_cuda_model;
-
-/* As miras_cuda_memory_size and _init. */
-size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size);
-miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
-                                   size_t bytes, cudaStream_t stream);
-/* Bring the parameters to m, the host's model or one of the same descriptor (MIRAS_ERR_MISMATCH
- * where a size differs). */
-miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
-                                   cudaStream_t stream);
-/* As miras_model_params: on the device. */
-float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
-
-#ifndef MIRAS_NO_TRAINING
-/* ---- training ---- */
-
-/* A trainer of a model on the device, which both stay where they are. Calls return before what they
- * ask for is done, in the order of one stream. */
-typedef struct miras_cuda_trainer {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[31800];
-} miras_cuda_trainer;
-
-/* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
-size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
-                               size_t why_size);
-miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
-                                     const miras_trainer_desc *d, void *device, size_t bytes,
-                                     cudaStream_t stream);
-/* miras_trainer_loss of arrays on the device, which all of x's are; of what must be right in
- * them, as there, nothing is checked. loss: one float on the device, or NULL. */
-miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const miras_batch *x, int train,
-                                     float *loss, cudaStream_t stream);
-/* As miras_trainer_backward; what g (may be NULL) has, and wants, lies on the device. */
-miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, const miras_batch_grad *g,
-                                         cudaStream_t stream);
-/* miras_trainer_step; norm: one float on the device, or NULL. In a graph the learning rate is that
- * of the capture. */
-miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
-                                     float learning_rate, float *norm, cudaStream_t stream);
-/* As miras_trainer_grads: on the device. */
-float *miras_cuda_trainer_grads(const miras_cuda_trainer *t, size_t *count);
-/* Gradients, moments, steps and streams to a trainer of the host, which may have another batch and
- * context, and from one; MIRAS_ERR_MISMATCH for another model or number of streams. Parameters go
- * by miras_cuda_model_copy and _init. */
-miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer *t,
-                                     cudaStream_t stream);
-miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
-                                     cudaStream_t stream);
-
-/* ---- running texts, many at a time ---- */
-
-/* `batch` texts side by side, each as miras_session has one. It stays where it is. */
-typedef struct miras_cuda_session {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[31800];
-} miras_cuda_session;
-
-/* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
- * range or they are too many. */
-size_t miras_cuda_session_size(const miras_cuda_model *g, int batch, int length);
-miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_model *g, int batch,
-                                     int length, void *device, size_t bytes, cudaStream_t stream);
-/* Feed every text `length` rows, tokens [batch, length, tokens], which must be words of the model,
- * and vectors [batch, length, vectors], NULL where it reads none; logits [batch, rows, outputs]
- * behind the last `rows` of them, up to 64; rows 0: none. */
-miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens,
-                                     const float *vectors, int length, float *logits, int rows,
-                                     cudaStream_t stream);
-/* As if no token had come: text `text`, or -1 for all. */
-miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStream_t stream);
-/* The state of a text on the device, as miras_session_state has it on the host. */
-void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes);
-#endif
-#endif
-#endif   /* MIRAS_CUDA_NO_REFERENCE */
-
-#if defined(MIRAS_CUDA_FAST) && !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_TRAINING)
+#ifndef MIRAS_CUDA_NO_FAST
 /* ---- the fast tier ----
  *
- * Opt-in: the macro MIRAS_CUDA_FAST; MIRAS_CUDA_NO_REFERENCE leaves all else here out, which takes
- * most of nvcc's time. It trains models whose layers' operations it has kernels for, on matrix
- * units (code for compute capability 8.0 and later): activations and the copies of matrices that
- * products read are bfloat16, parameters, moments, gradients of parameters, states at work and all
- * sums are float. Results have the same bits from run to run, and differ from the host's by
- * rounding. The list of a layer's operations is the list of launches: one each, two of a matrix
- * memory; back two to six where sums follow. Calls allocate nothing, wait for nothing, and may
- * be captured in a graph, but for _init. Of shared memory a block takes, with matrices of key_dim
- * 32, 64 or 128, up to 80, 97 or 136 KB, with errors and decays per channel 89, 115 or 168 KB, more
- * where a device has it; perceptrons of 64 up to 194 KB.
+ * It trains models whose layers' operations it has kernels for, on matrix units: activations and
+ * the copies of matrices that products read are bfloat16, parameters, moments, gradients of
+ * parameters, states at work and all sums are float. Results have the same bits from run to run,
+ * and differ from the host's by rounding. The list of a layer's operations is the list of launches:
+ * one each, two of a matrix memory; back two to six where sums follow. Of shared memory a block
+ * takes, with matrices of key_dim 32, 64 or 128, up to 80, 97 or 136 KB, with errors and decays per
+ * channel 89, 115 or 168 KB, more where a device has it; perceptrons of 64 up to 194 KB.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions, gates of
  * decays, learning rates and momentum, skips, pointwise operations, token shifts with learned
@@ -285,13 +124,14 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *f, const miras_batch *x, int 
                                   cudaStream_t stream);
 /* The gradient of the last loss with train 1, which is added to. */
 miras_result miras_cuda_fast_backward(miras_cuda_fast *f, cudaStream_t stream);
-/* As miras_cuda_trainer_step. */
+/* miras_trainer_step; norm: one float on the device, or NULL. In a graph the learning rate is that
+ * of the capture. */
 miras_result miras_cuda_fast_step(miras_cuda_fast *f, const miras_adamw_options *o,
                                   float learning_rate, float *norm, cudaStream_t stream);
 /* Bring the parameters to m, a model of the same descriptor. */
 miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *f, cudaStream_t stream);
 /* Gradients, moments and steps to a trainer of the host, and from one (MIRAS_ERR_MISMATCH for
- * another model), as miras_cuda_trainer_copy and _send. */
+ * another model). */
 miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *f,
                                           cudaStream_t stream);
 miras_result miras_cuda_fast_trainer_send(miras_cuda_fast *f, const miras_trainer *from,
@@ -380,7 +220,176 @@ miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
 /* The state of a text on the device, aligned to 256, which another text of the model may be given;
  * NULL, and 0 in bytes, if there is no such text. */
 void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, size_t *bytes);
+#endif   /* MIRAS_CUDA_NO_FAST */
+
+#ifdef MIRAS_CUDA_REFERENCE
+/* ---- the reference tier ----
+ *
+ * The engines of miras.h are programs over kernels. Here their text is compiled once more as device
+ * code: a block of threads owns a memory, one head of one sequence, and runs the engine in every
+ * thread alike; each kernel takes its rows or elements, shared out over the block, and ends in a
+ * barrier. So every row of the table, every choice and every gradient is here too, but the choices
+ * that call functions of the caller's (bias and retention custom), and states, tapes and parameters
+ * are laid out as on the host. Compiled with -fmad=false, without --use_fast_math, they have the
+ * bits of its sets with fused multiply-add, but for what takes the logarithm, sine or cosine of the
+ * C library: the value of a loss and the angles of attention, whose last bit may differ.
+ *   unit     16 threads, half a warp, are a vector of 16 lanes, each holding one float of it. Sums
+ *            fold as on the host
+ *   kernel   by elements or rows, by units, or on the first unit alone; then a barrier. What it
+ *            returns is told to all threads. An element of a product is a thread's
+ *   engine   runs in every thread, calls kernels and stores nothing by itself
+ *   task     of a layer or a trainer (@75 to @79 in miras.h): a tile of rows, a head, a block of
+ *            parameters. A block takes tasks in turn; a phase of them is a grid
+ * A grid that takes more stack than any before has it set aside by CUDA when it begins, for every
+ * thread that the card can hold, beside what the _size calls say: up to 2048 x 6.6 KB for each
+ * multiprocessor, 1.8 GB of an H100's memory (tests/cuda_table.txt). */
+
+/* Threads of a block: a multiple of 32; where that is no constant, MIRAS_CUDA_MOST is the most. */
+#ifndef MIRAS_CUDA_THREADS
+  #define MIRAS_CUDA_THREADS 128
 #endif
+#ifndef MIRAS_CUDA_MOST
+  #define MIRAS_CUDA_MOST MIRAS_CUDA_THREADS
+#endif
+
+/* Blocks that work on the tasks of a trainer at a time, each with a worker's scratch.
+ * What an H200 has room for at 128 threads: two blocks to a multiprocessor. */
+#ifndef MIRAS_CUDA_BLOCKS
+  #define MIRAS_CUDA_BLOCKS 264
+#endif
+
+/* The device half of a memory: a record of the host that says where everything lies. It may be
+ * copied, which makes no second memory. */
+typedef struct miras_cuda_memory {
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[2040];
+} miras_cuda_memory;
+
+/* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
+ * or NULL) if m is NULL, has a choice that calls a function of the caller's, or is too large. */
+size_t miras_cuda_memory_size(const miras_memory *m, char *why, size_t why_size);
+
+/* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
+ * parameters and state. m may go afterwards; until `stream` has come past this call it must stay as
+ * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes;
+ * MIRAS_ERR_DESC: as miras_cuda_memory_size says in a sentence; MIRAS_ERR_DEVICE: a call of CUDA
+ * failed, and cudaGetLastError says how. */
+miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
+                                    size_t bytes, cudaStream_t stream);
+
+/* Bring parameters and state to m, a memory of the same descriptor (MIRAS_ERR_MISMATCH where a size
+ * or one of the four choices differs). They are there when `stream` has come past this call. */
+miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
+                                    cudaStream_t stream);
+
+/* The parameters and the state on the device, as miras_memory_params and miras_memory_state have
+ * them on the host. */
+float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count);
+void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
+
+/* As if no token had come. */
+miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
+
+/* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
+ * same shapes, what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats,
+ * or NULL. Not checked here is where in a sequence a call comes, which the device alone knows: a
+ * tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off it. */
+miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                       float *y, float *tape, cudaStream_t stream);
+
+/* miras_memory_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
+miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
+                             cudaStream_t stream);
+#ifndef MIRAS_NO_TRAINING
+size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length);
+miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_memory_input *x,
+                                        float *tape, const float *dy,
+                                        const miras_memory_input_grad *dx, float *dparams,
+                                        float *dstate, cudaStream_t stream);
+#endif
+
+#ifndef MIRAS_NO_MODEL
+/* ---- models ---- */
+
+/* The device half of a model. It refers to the host's, which must stay where it is. */
+typedef struct miras_cuda_model {
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[56];
+} miras_cuda_model;
+
+/* As miras_cuda_memory_size and _init. */
+size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size);
+miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
+                                   size_t bytes, cudaStream_t stream);
+/* Bring the parameters to m, the host's model or one of the same descriptor (MIRAS_ERR_MISMATCH
+ * where a size differs). */
+miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
+                                   cudaStream_t stream);
+/* As miras_model_params: on the device. */
+float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
+
+#ifndef MIRAS_NO_TRAINING
+/* ---- training ---- */
+
+/* A trainer of a model on the device, which both stay where they are. Calls return before what they
+ * ask for is done, in the order of one stream. */
+typedef struct miras_cuda_trainer {
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[31800];
+} miras_cuda_trainer;
+
+/* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
+size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
+                               size_t why_size);
+miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
+                                     const miras_trainer_desc *d, void *device, size_t bytes,
+                                     cudaStream_t stream);
+/* miras_trainer_loss of arrays on the device, which all of x's are; of what must be right in
+ * them, as there, nothing is checked. loss: one float on the device, or NULL. */
+miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const miras_batch *x, int train,
+                                     float *loss, cudaStream_t stream);
+/* As miras_trainer_backward; what g (may be NULL) has, and wants, lies on the device. */
+miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, const miras_batch_grad *g,
+                                         cudaStream_t stream);
+/* As miras_cuda_fast_step. */
+miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
+                                     float learning_rate, float *norm, cudaStream_t stream);
+/* As miras_trainer_grads: on the device. */
+float *miras_cuda_trainer_grads(const miras_cuda_trainer *t, size_t *count);
+/* Gradients, moments, steps and streams to a trainer of the host, which may have another batch and
+ * context, and from one; MIRAS_ERR_MISMATCH for another model or number of streams. Parameters go
+ * by miras_cuda_model_copy and _init. */
+miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer *t,
+                                     cudaStream_t stream);
+miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
+                                     cudaStream_t stream);
+
+/* ---- running texts, many at a time ---- */
+
+/* `batch` texts side by side, each as miras_session has one. It stays where it is. */
+typedef struct miras_cuda_session {
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[31800];
+} miras_cuda_session;
+
+/* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
+ * range or they are too many. */
+size_t miras_cuda_session_size(const miras_cuda_model *g, int batch, int length);
+miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_model *g, int batch,
+                                     int length, void *device, size_t bytes, cudaStream_t stream);
+/* Feed every text `length` rows, tokens [batch, length, tokens], which must be words of the model,
+ * and vectors [batch, length, vectors], NULL where it reads none; logits [batch, rows, outputs]
+ * behind the last `rows` of them, up to 64; rows 0: none. */
+miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens,
+                                     const float *vectors, int length, float *logits, int rows,
+                                     cudaStream_t stream);
+/* As if no token had come: text `text`, or -1 for all. */
+miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStream_t stream);
+/* The state of a text on the device, as miras_session_state has it on the host. */
+void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes);
+#endif
+#endif
+#endif   /* MIRAS_CUDA_REFERENCE */
 
 #ifdef __cplusplus
 }
@@ -392,7 +401,7 @@ void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, 
   #define MIRAS_SELF "miras.h"
 #endif
 
-#ifndef MIRAS_CUDA_NO_REFERENCE
+#ifdef MIRAS_CUDA_REFERENCE
 #ifdef __CUDACC__
   #pragma nv_diagnostic push
   #pragma nv_diag_suppress 1675    /* pragmas of the host's compiler                              */
@@ -1402,10 +1411,8 @@ typedef struct miras__held_trainer {
   uint64_t records[(MIRAS_MAX_LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__KINDS * sizeof(miras__layer_work) / 8 + 32];
 } miras__held_trainer;
-typedef char miras__trainer_fits[sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
-                                         sizeof(miras__held_trainer) <= sizeof(miras_cuda_session)
-                                     ? 1
-                                     : -1];
+static_assert(sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
+                sizeof(miras__held_trainer) <= sizeof(miras_cuda_session), "where it is held");
 
 static miras__held_trainer *miras__held_trainer_of(const miras_cuda_trainer *t) {
   return (miras__held_trainer *)(void *)t->held;
@@ -1738,15 +1745,14 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
-#endif   /* MIRAS_CUDA_NO_REFERENCE */
+#endif   /* MIRAS_CUDA_REFERENCE */
 
-#ifdef MIRAS_CUDA_FAST
+#ifndef MIRAS_CUDA_NO_FAST
 /* ======== the fast tier: kernels ========
  *
  * One launch an operation, 16 bytes an access, bfloat16 rows and float sums; every sum has one
  * order, fixed by the sizes of the call, and no float is added to by two threads. Rows are those of
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
-#if !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_TRAINING)
 #ifdef __GNUC__
   #pragma GCC diagnostic push
   #pragma GCC diagnostic ignored "-Wsubobject-linkage"
@@ -1765,9 +1771,6 @@ extern __shared__ __align__(16) unsigned char miras__fast_room[];
   #define MIRAS__ALL_OF _Pragma("unroll")
   #define MIRAS__EACH_OF _Pragma("unroll 1")
 #else
-  #define __popc __builtin_popcount
-  #define __expf expf
-  #define __fdividef(x, y) ((x) / (y))
   #define MIRAS__ALL_OF
   #define MIRAS__EACH_OF
 #endif
@@ -2332,47 +2335,44 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast
   const size_t row = item / a.eights;
   const unsigned c = (unsigned)(item % a.eights) * 8;
   float x[8], u[8], d[8], z[8];
-  unsigned e;
   if (item >= a.items) return;
   if (a.x) miras__get8(x, a.x + row * a.ldx + c);
   if (a.u) miras__get8(u, a.u + row * a.ldu + c);
   if (a.d) miras__get8(d, a.d + row * a.ldd + c);
-#define MIRAS__EACH MIRAS__ALL_OF for (e = 0; e < 8; e++)
   switch (a.what) {
-    case MIRAS__MAP_COPY: MIRAS__EACH x[e] *= a.scale; break;
-    case MIRAS__MAP_ADD: MIRAS__EACH x[e] += a.scale * u[e]; break;
-    case MIRAS__MAP_TIMES: MIRAS__EACH x[e] *= u[e]; break;
-    case MIRAS__MAP_TIMES_BACK: MIRAS__EACH z[e] = d[e] * x[e], x[e] = d[e] * u[e]; break;
+    case MIRAS__MAP_COPY: MIRAS__EIGHT x[e] *= a.scale; break;
+    case MIRAS__MAP_ADD: MIRAS__EIGHT x[e] += a.scale * u[e]; break;
+    case MIRAS__MAP_TIMES: MIRAS__EIGHT x[e] *= u[e]; break;
+    case MIRAS__MAP_TIMES_BACK: MIRAS__EIGHT z[e] = d[e] * x[e], x[e] = d[e] * u[e]; break;
     case MIRAS__MAP_GATE: case MIRAS__MAP_GATE_BACK:
       miras__fast_f<8>(a.function, u, z);
-      MIRAS__EACH {
+      MIRAS__EIGHT {
         if (a.d) z[e] *= d[e] * x[e], x[e] = d[e] * u[e];
         else x[e] *= u[e];
       }
       break;
     case MIRAS__MAP_F: case MIRAS__MAP_F_BACK:
       miras__fast_f<8>(a.function, x, z);
-      MIRAS__EACH if (a.d) x[e] = d[e] * z[e];
+      MIRAS__EIGHT if (a.d) x[e] = d[e] * z[e];
       break;
     case MIRAS__MAP_SQUASH_BACK:
-      MIRAS__EACH x[e] = d[e] * (a.function == MIRAS__TANH ? 1 - x[e] * x[e] : x[e] * (1 - x[e]));
+      MIRAS__EIGHT x[e] = d[e] * (a.function == MIRAS__TANH ? 1 - x[e] * x[e] : x[e] * (1 - x[e]));
       break;
-    case MIRAS__MAP_SKIP: MIRAS__EACH x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
+    case MIRAS__MAP_SKIP: MIRAS__EIGHT x[e] += a.w[a.per ? (c + e) / a.per : c + e] * u[e]; break;
     case MIRAS__MAP_SHIFT:
-      MIRAS__EACH u[e] = 0;
+      MIRAS__EIGHT u[e] = 0;
       if (a.tails) miras__get8(u, (const bf16 *)(const void *)(a.tails + row * a.apart) + c);
       else if (row % a.per) miras__get8(u, a.x + (row - 1) * a.ldx + c);
-      MIRAS__EACH x[e] = u[e] - x[e];
+      MIRAS__EIGHT x[e] = u[e] - x[e];
       break;
     case MIRAS__MAP_SHIFT_BACK:
-      MIRAS__EACH x[e] -= u[e], z[e] = 0;
+      MIRAS__EIGHT x[e] -= u[e], z[e] = 0;
       if ((row + 1) % a.per) miras__get8(z, a.u + (row + 1) * a.ldu + c);
-      MIRAS__EACH x[e] += z[e];
+      MIRAS__EIGHT x[e] += z[e];
       break;
-    case MIRAS__MAP_MIX_BACK: MIRAS__EACH z[e] = x[e] * a.w[c + e]; break;
+    case MIRAS__MAP_MIX_BACK: MIRAS__EIGHT z[e] = x[e] * a.w[c + e]; break;
     default: break;
   }
-#undef MIRAS__EACH
   miras__put_or_add8(a.y + row * a.ldy + c, x, a.adds);
   if (a.z) miras__put_or_add8(a.z + row * a.ldz + c, z, a.adds_z);
 }
@@ -2701,13 +2701,8 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_angles(const __grid_constant__ miras__f
   if (a.texts) at = *(const uint64_t *)(const void *)(a.texts + t * a.apart);
   turns = (double)(a.period ? at % a.period : at) * 0.15915494309189535 * a.by[i];
   turns -= rint(turns);
-#ifdef __CUDACC__
   a.angles[(size_t)t * a.turn + i] = a.factor * cospif((float)(2 * turns));
   a.angles[(size_t)t * a.turn + half + i] = a.factor * sinpif((float)(2 * turns));
-#else
-  a.angles[(size_t)t * a.turn + i] = a.factor * (float)cos(6.283185307179586 * turns);
-  a.angles[(size_t)t * a.turn + half + i] = a.factor * (float)sin(6.283185307179586 * turns);
-#endif
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_turn(const __grid_constant__ miras__fast_rope a) {
   const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
@@ -3075,29 +3070,29 @@ typedef struct miras__fast_chunks {
   int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
 
-/* Rows of a chunk, [ROWS, COLS], on their way to shared memory, COLS + 8 apart; behind them
+/* Rows of a chunk, [ROWS, WIDTH], on their way to shared memory, WIDTH + 8 apart; behind them
  * zeros. */
-template <int COLS, int ROWS = 64>
+template <int WIDTH, int ROWS = 64>
 __device__ static inline void miras__rows_bring(bf16 *to, const bf16 *from, unsigned ld,
                                                 unsigned rows) {
-  enum { ACROSS = COLS / 8, STEP = 128 / ACROSS };
+  enum { ACROSS = WIDTH / 8, STEP = 128 / ACROSS };
   unsigned r = threadIdx.x / ACROSS;
-  to += r * (COLS + 8) + threadIdx.x % ACROSS * 8;
+  to += r * (WIDTH + 8) + threadIdx.x % ACROSS * 8;
   from += (size_t)r * ld + threadIdx.x % ACROSS * 8;
   MIRAS__ALL_OF for (int n = 0; n < ROWS / STEP; n++) {
     miras__bring16_of(to, from, r < rows);
-    r += STEP, to += STEP * (COLS + 8), from += (size_t)STEP * ld;
+    r += STEP, to += STEP * (WIDTH + 8), from += (size_t)STEP * ld;
   }
 }
-/* The same of a whole matrix [ROWS, COLS]. */
-template <int ROWS, int COLS>
+/* The same of a whole matrix [ROWS, WIDTH]. */
+template <int ROWS, int WIDTH>
 __device__ static inline void miras__square_bring(bf16 *to, const bf16 *from, unsigned ld) {
-  enum { ACROSS = COLS / 8, STEP = 128 / ACROSS };
+  enum { ACROSS = WIDTH / 8, STEP = 128 / ACROSS };
   const unsigned r = threadIdx.x / ACROSS, c = threadIdx.x % ACROSS * 8;
-  to += r * (COLS + 8) + c, from += (size_t)r * ld + c;
+  to += r * (WIDTH + 8) + c, from += (size_t)r * ld + c;
   MIRAS__ALL_OF for (int n = 0; n < ROWS / STEP; n++) {
     miras__bring16(to, from);
-    to += STEP * (COLS + 8), from += (size_t)STEP * ld;
+    to += STEP * (WIDTH + 8), from += (size_t)STEP * ld;
   }
 }
 
@@ -7494,7 +7489,6 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
 #ifdef __GNUC__
   #pragma GCC diagnostic pop
 #endif
-#endif   /* MIRAS_NO_MODEL, MIRAS_NO_TRAINING */
-#endif   /* MIRAS_CUDA_FAST */
+#endif   /* MIRAS_CUDA_NO_FAST */
 
 #endif   /* MIRAS_CUDA_IMPLEMENTATION */

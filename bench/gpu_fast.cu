@@ -22,8 +22,6 @@
 #include <vector>
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
-#define MIRAS_CUDA_NO_REFERENCE
-#define MIRAS_CUDA_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 

@@ -15,7 +15,7 @@
 #define MIRAS_IMPLEMENTATION
 #define MIRAS_PTHREADS
 #include "../miras.h"
-#define MIRAS_CUDA_FAST
+#define MIRAS_CUDA_REFERENCE
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #include <stdio.h>

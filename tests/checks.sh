@@ -15,9 +15,16 @@ cuda_parts() {
   printf '%s\n' '#include "tests/cuda_shim.h"' '#define MIRAS_IMPLEMENTATION' \
     '#include "miras.h"' '#define MIRAS_CUDA_IMPLEMENTATION' '#include "miras_cuda.cuh"' \
     >"$build/parts.cpp"
-  for part in MODEL TRAINING FILES ATTENTION; do
-    g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_CUDA_FAST -DMIRAS_NO_$part "$build/parts.cpp" ||
+  for flags in '-DMIRAS_CUDA_REFERENCE -DMIRAS_NO_MODEL' \
+    '-DMIRAS_CUDA_REFERENCE -DMIRAS_NO_TRAINING' '-DMIRAS_CUDA_REFERENCE -DMIRAS_NO_FILES' \
+    '-DMIRAS_CUDA_REFERENCE -DMIRAS_CUDA_NO_FAST' '-DMIRAS_NO_FILES' '-DMIRAS_NO_ATTENTION'; do
+    g++ -std=c++11 -fsyntax-only -w -I. $flags "$build/parts.cpp" || return 1
+  done
+  # without the fast tier there is none, unless the other one is asked for
+  for part in NO_MODEL NO_TRAINING CUDA_NO_FAST; do
+    g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_$part "$build/parts.cpp" 2>"$build/parts.log" &&
       return 1
+    grep -q 'error "no tier is left' "$build/parts.log" || return 1
   done
 }
 

@@ -23,8 +23,6 @@ trap 'exit 2' HUP INT TERM
 cat >"$folder/fast.cu" <<'END'
 #define MIRAS_IMPLEMENTATION
 #include "miras.h"
-#define MIRAS_CUDA_NO_REFERENCE
-#define MIRAS_CUDA_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "miras_cuda.cuh"
 int main(void) { return 0; }

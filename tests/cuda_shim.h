@@ -389,6 +389,11 @@ static float __fmul_rn(float a, float b) { return a * b; }
 static float __fdiv_rn(float a, float b) { return a / b; }
 static float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 static float __fsqrt_rn(float a) { return sqrtf(a); }
+#define __popc __builtin_popcount
+#define __expf expf
+#define __fdividef(x, y) ((x) / (y))
+#define cospif(x) (float)cos(3.141592653589793 * (double)(x))
+#define sinpif(x) (float)sin(3.141592653589793 * (double)(x))
 static float __int_as_float(int bits) {
   float x;
   memcpy(&x, &bits, sizeof x);

@@ -35,6 +35,8 @@ version=$("$nvcc" --version | sed -n 's/.*release.* V//p')
 cat >"$folder/all.cu" <<'END2'
 #define MIRAS_IMPLEMENTATION
 #include "miras.h"
+#define MIRAS_CUDA_REFERENCE
+#define MIRAS_CUDA_NO_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "miras_cuda.cuh"
 END2

@@ -328,7 +328,8 @@ job 'macros of hosts: miras.h' '' "macros c '$gcc -std=gnu99' '$library' $before
 job 'macros of hosts: miras.h in C++' 'all g++' \
   "macros c++ 'g++ -std=c++11 -x c++' '$library' $before cmath cstdlib"
 job 'macros of hosts: miras_cuda.cuh' 'all g++' "
-macros cuh 'g++ -std=c++11 -x c++ $fused -w' '$device' $before cmath cstdlib vector algorithm"
+macros cuh 'g++ -std=c++11 -x c++ $fused -w -DMIRAS_CUDA_REFERENCE' \\
+  '$device' $before cmath cstdlib vector algorithm"
 
 # ---- what must not compile; clang takes the parts of -ffast-math back where it compiles ----
 

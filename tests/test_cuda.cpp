@@ -18,6 +18,8 @@
 static unsigned threads = 32;      /* of a block; 0: the host's engines run                       */
 #define MIRAS_CUDA_THREADS threads
 #define MIRAS_CUDA_MOST 128
+#define MIRAS_CUDA_REFERENCE
+#define MIRAS_CUDA_NO_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #define MIRAS_TEST_DEVICE (1 << 26)

@@ -16,8 +16,6 @@
 #include "calls.h"
 static size_t wide_from = 128;       /* blocks                                                    */
 #define MIRAS__FAST_WIDE wide_from
-#define MIRAS_CUDA_NO_REFERENCE
-#define MIRAS_CUDA_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #define MIRAS_TEST_DEVICE (1 << 28)

@@ -10,6 +10,8 @@
 static unsigned block = 128;
 #define MIRAS_CUDA_THREADS block
 #define MIRAS_CUDA_MOST 256
+#define MIRAS_CUDA_REFERENCE
+#define MIRAS_CUDA_NO_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #include <stdio.h>

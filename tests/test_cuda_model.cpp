@@ -14,6 +14,8 @@ static unsigned threads = 32;
 #define MIRAS_CUDA_THREADS threads
 #define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_BLOCKS 257
+#define MIRAS_CUDA_REFERENCE
+#define MIRAS_CUDA_NO_FAST
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #include <stdio.h>
