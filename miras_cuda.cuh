@@ -81,8 +81,8 @@ extern "C" {
  * (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), exact matrix memories with
  * a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and value_dim a
  * multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA, HGRN2, KDA and
- * their likes), which may begin anew (reset_every) or, with a decay per channel and not in
- * sessions, erase with other keys than they write (RWKV-7, at twice the rows); and memories that
+ * their likes), which may begin anew (reset_every) or, with a decay per channel, erase with other
+ * keys than they write (RWKV-7, which trains at twice the rows); and in training memories that
  * are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and momentum per
  * head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk up to 64, as
  * far as a block's shared memory goes. It reads tokens and says the next one. miras_cuda_fast_op
@@ -1820,18 +1820,22 @@ __device__ static inline void miras__get8(float x[8], const bf16 *p) {
   x[6] = miras__of_low(u.w), x[7] = miras__of_high(u.w);
 }
 __device__ static inline void miras__put8(bf16 *p, const float x[8]) {
-  uint4 u;
-  u.x = miras__halves(x[0], x[1]), u.y = miras__halves(x[2], x[3]);
-  u.z = miras__halves(x[4], x[5]), u.w = miras__halves(x[6], x[7]);
+  const uint4 u = {miras__halves(x[0], x[1]), miras__halves(x[2], x[3]),
+                   miras__halves(x[4], x[5]), miras__halves(x[6], x[7])};
   *(uint4 *)(void *)p = u;
 }
 __device__ static inline void miras__get4(float x[4], const float *p) {
   const float4 u = *(const float4 *)(const void *)p;
   x[0] = u.x, x[1] = u.y, x[2] = u.z, x[3] = u.w;
 }
+__device__ static inline void miras__get4(float x[4], const bf16 *p) {
+  const uint2 u = *(const uint2 *)(const void *)p;
+  x[0] = miras__of_low(u.x), x[1] = miras__of_high(u.x);
+  x[2] = miras__of_low(u.y), x[3] = miras__of_high(u.y);
+}
 __device__ static inline void miras__put4(float *p, float x, float y, float z, float w) {
-  float4 u;
-  u.x = x, u.y = y, u.z = z, u.w = w, *(float4 *)(void *)p = u;
+  const float4 u = {x, y, z, w};
+  *(float4 *)(void *)p = u;
 }
 __device__ static inline void miras__get8(float x[8], const float *p) {
   miras__get4(x, p), miras__get4(x + 4, p + 4);
@@ -1917,9 +1921,8 @@ template <int MOST> __device__ static inline float miras__block_all(float x, flo
  * since the last one; wait: for all but the last groups. Four matrices of 8 x 8 for matrix units,
  * perhaps turned; and a product of theirs. */
 __device__ static inline void miras__nothing16(bf16 *to) {
-  uint4 u;
-  u.x = u.y = u.z = u.w = 0;
-  *(uint4 *)(void *)to = u;
+  const uint4 none = {0, 0, 0, 0};
+  *(uint4 *)(void *)to = none;
 }
 #ifdef __CUDACC__
 __device__ static inline unsigned miras__at_shared(const bf16 *p) {
@@ -4067,12 +4070,14 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_
  *
  * States [B heads, value, DK] floats, keys along memory. LANES of a warp have a column, four of
  * them at a time, of each 4 KEYS numbers. Both reads are of the old state, y = (keep (.) q) S +
- * (step k . q) e: a lane comes to have the sum of one column. Where gated, gates of rows are made
- * here. A column of 128 keys takes a warp 18 instructions (to load and store it 2, to read it twice
- * 8, keep S + k e 8), those of sums 4, and of what is around them 5. */
+ * (step k . q) e: a lane comes to have the sum of one column. Where a memory erases apart, z S is
+ * written at r: y = (keep (.) q) S + (r . q) (z S) + (step k . q) v. Where gated, gates of rows are
+ * made here. A column of 128 keys takes a warp 18 instructions (to load and store it 2, to read it
+ * twice 8, keep S + k e 8), those of sums 4, and of what is around them 5. */
 typedef struct miras__fast_token {
   miras__fast_chunks of;             /* rows, gates, and what heads of sessions begin with        */
   float *s;
+  const bf16 *replace;               /* r, ldk apart; of.apart is z                               */
   const unsigned char *texts;        /* of sessions: positions first                              */
   size_t apart;                      /* floats between texts                                      */
   miras__fast_gates gates;
@@ -4088,9 +4093,11 @@ template <int N> __device__ static inline float miras__fast_sums_of(float x[8]) 
     }
   return miras__lanes_sum(x[0], N / 8);
 }
-template <int DK>
-MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
+template <int DK, int ERASES>
+MIRAS__FAST_GRID(128, DK == 128 && ERASES ? 7 : 8)
+miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
   enum { LANES = DK == 32 ? 8 : 16, EACH = 128 / LANES, KEYS = DK / LANES / 4, APART = DK / KEYS };
+  enum { ALONG = 5 * DK, K = ALONG + 128, MORE = K - 3 * DK };
   const miras__fast_chunks &r = a.of;
   const unsigned i = blockIdx.x / a.across, b = i / r.heads, h = i % r.heads, t = threadIdx.x;
   const unsigned lane = t % LANES, mine = lane / (LANES / 8) % 4;
@@ -4104,9 +4111,8 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
   const float step = !r.step  ? r.one_step
                      : a.gated ? miras__fast_gate_at(&a.gates, MIRAS__STEP, b, h)
                                : r.step[(size_t)b * r.ld_step + h];
-  /* of each key: step k, keep, what errors and answers are read with, and step k q */
+  /* of keys: step k or r, keep, what errors and answers are read with, (step k or r) q; step k */
   float *const rows = (float *)(void *)miras__fast_room, *const key = rows + 4 * lane;
-  float kq = 0;
   if (a.texts) {
     const uint64_t now = *(const uint64_t *)(const void *)(a.texts + 4 * b * a.apart);
     const unsigned turn = r.every ? miras__fast_first(h, r.heads, r.every, r.grid) : 0;
@@ -4122,14 +4128,20 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
     const float keep = a.gated && r.keep_gate
                          ? miras__fast_gate_at(&a.gates, MIRAS__KEEP, b, gate)
                          : r.keep[(r.keep_gate ? (size_t)b * r.ld_keep : 0) + gate];
-    const float k = miras__wide(r.k[(size_t)b * r.ldk + h / r.group * DK + t]);
+    const size_t from = (size_t)b * r.ldk + h / r.group * DK + t;
+    const float k = miras__wide(r.k[from]), z = ERASES ? miras__wide(r.apart[from]) : k;
     const float q = miras__wide(r.q[(size_t)b * r.ldq + h / r.group * DK + t]);
-    rows[t] = step * k, rows[DK + t] = keep, rows[3 * DK + t] = keep * q;
-    rows[2 * DK + t] = !r.delta ? 0 : r.after ? keep * k : k, rows[4 * DK + t] = step * k * q;
+    const float by = ERASES ? miras__wide(a.replace[from]) : step * k;
+    rows[t] = by, rows[DK + t] = keep, rows[3 * DK + t] = keep * q;
+    rows[2 * DK + t] = !r.delta ? 0 : r.after ? keep * z : z, rows[4 * DK + t] = by * q;
+    if (ERASES) rows[K + t] = step * k, rows[4 * DK + MORE + t] = step * k * q;
   }
   __syncthreads();
-  MIRAS__ALL_OF for (unsigned l = lane; l < DK; l += LANES) kq += rows[4 * DK + l];
-  rows[5 * DK + t] = miras__lanes_sum(kq, LANES);
+  for (unsigned i = 0; i <= ERASES * MORE; i += MORE) {
+    float sum = 0;
+    MIRAS__ALL_OF for (unsigned l = lane; l < DK; l += LANES) sum += rows[4 * DK + i + l];
+    rows[ALONG + i + t] = miras__lanes_sum(sum, LANES);
+  }
   MIRAS__EACH_OF for (unsigned left = count; left; left -= EACH) {
     float x[KEYS][4][4], p[4], keep[4], e[4], sum[8] = {0, 0, 0, 0, 0, 0, 0, 0}, error, answer;
     float value = miras__wide(*v);
@@ -4144,18 +4156,25 @@ MIRAS__FAST_GRID(128, 8) miras__run_fast_token(const __grid_constant__ miras__fa
         sum[4 + n / 4] += x[l][n / 4][n % 4] * p[n % 4];
     }
     answer = miras__fast_sums_of<LANES>(sum);
-    error = value - answer;
-    answer += __shfl_xor_sync(0xffffffffu, error, LANES / 2) * rows[5 * DK + t];
+    error = ERASES ? answer : value - answer;
+    answer += __shfl_xor_sync(0xffffffffu, error, LANES / 2) * rows[ALONG + t];
+    if (ERASES) answer += value * rows[ALONG + MORE + t];
     value = __shfl_xor_sync(0xffffffffu, answer, LANES / 8);   /* of the next column             */
     if (lane & LANES / 2 && lane % (LANES / 4) == 0) miras__put2(y, answer, value);
     MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
       e[n] = __shfl_sync(0xffffffffu, error, n * (LANES / 8), LANES);
     MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++) {
       miras__get4(p, key + l * APART), miras__get4(keep, key + DK + l * APART);
+      MIRAS__ALL_OF for (unsigned n = 0; n < 16; n++)
+        x[l][n / 4][n % 4] = keep[n % 4] * x[l][n / 4][n % 4] + e[n / 4] * p[n % 4];
+    }
+    if (ERASES) miras__get4(e, v - mine);            /* what is written at the key               */
+    MIRAS__ALL_OF for (unsigned l = 0; l < KEYS; l++) {
+      if (ERASES) miras__get4(p, key + K + l * APART);
+      MIRAS__ALL_OF for (unsigned n = 0; ERASES && n < 16; n++)
+        x[l][n / 4][n % 4] += e[n / 4] * p[n % 4];
       MIRAS__ALL_OF for (unsigned n = 0; n < 4; n++)
-        miras__put4(s + n * DK + l * APART,
-                    keep[0] * x[l][n][0] + e[n] * p[0], keep[1] * x[l][n][1] + e[n] * p[1],
-                    keep[2] * x[l][n][2] + e[n] * p[2], keep[3] * x[l][n][3] + e[n] * p[3]);
+        miras__put4(s + n * DK + l * APART, x[l][n][0], x[l][n][1], x[l][n][2], x[l][n][3]);
     }
     s += EACH * DK, v += EACH, y += EACH;
   }
@@ -5914,9 +5933,9 @@ static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_p
                      blocks, 256, miras_fast::MIRAS__PRODUCT_BYTES, *x);
 }
 /* to [n] += sums over strips of rows, or over `parts` of `from`. */
-static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first,
-                             size_t step, size_t folds, size_t apart, const float *from = NULL,
-                             size_t parts = 0) {
+static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first = 0,
+                             size_t step = 1, size_t folds = 1, size_t apart = 1,
+                             const float *from = NULL, size_t parts = 0) {
   miras_fast::miras__fast_fold x;
   x.to = to, x.from = from ? from : f->sums, x.n = (unsigned)n;
   x.strips = (unsigned)(from ? parts : ((size_t)f->batch * (size_t)f->length + 63) / 64);
@@ -5962,7 +5981,7 @@ static void miras__fast_sum_times(miras__fast *f, const miras__bf16 *d, size_t l
 static void miras__fast_biases(miras__fast *f, float *to, const miras__bf16 *d, size_t ldd,
                                size_t n) {
   miras__fast_sum_times(f, d, ldd, NULL, 0, n);
-  miras__fast_fold(f, to, n, miras__up8(n), 0, 1, 1, 0);
+  miras__fast_fold(f, to, n, miras__up8(n));
 }
 
 /* A layer at work. */
@@ -6137,13 +6156,11 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   const size_t cols = (size_t)o->heads * o->cols;
   miras_fast::miras__fast_norm x;
   if (stream && !o->param) {         /* the stream itself                                         */
-    miras_fast::miras__fast_map copy =
-      miras__fast_map_of(a, o, back ? miras_fast::MIRAS__MAP_ADD : miras_fast::MIRAS__MAP_COPY,
-                         cols);
-    copy.x = back ? a->f->ds : miras__fast_x(a, o->in[0], 0);
-    copy.ldx = (unsigned)miras__fast_width(a->f);
-    if (back) copy.u = miras__fast_d(a, o->out, 0), copy.ldu = miras__fast_ldd(a, o->out);
-    copy.y = back ? a->f->ds : miras__fast_x(a, o->out, 0), copy.ldy = copy.ldx;
+    miras_fast::miras__fast_map copy = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_COPY, cols);
+    copy.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->in[0], 0);
+    copy.ldx = back ? miras__fast_ldd(a, o->out) : (unsigned)miras__fast_width(a->f);
+    copy.y = back ? a->f->ds : miras__fast_x(a, o->out, 0), copy.adds = back;
+    copy.ldy = (unsigned)miras__fast_width(a->f);
     miras__fast_map(a, &copy);
     return;
   }
@@ -6207,7 +6224,7 @@ static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int 
   miras__fast_map(a, &x);
   if (!back) return;
   miras__fast_sum_times(a->f, x.x, x.ldx, miras__fast_x(a, o->in[0], ld), x.ldy, w);
-  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_SHIFT) + at, w, w, 0, 1, 1, 0);
+  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_SHIFT) + at, w, w);
 }
 
 /* ---- products ---- */
@@ -6415,10 +6432,9 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   s.d = a->f->room, s.ldd = x.ldy, s.x = x.x, s.ldx = x.ldx;
   s.cols = (unsigned)cols;
   miras__fast_sum(a->f, &s);
-  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), x.taps * cols, s.sets * cols, 0, 1, 1, 0);
+  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), x.taps * cols, s.sets * cols);
   if (x.bias)
-    miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), cols, s.sets * cols, x.taps * cols, 1, 1,
-                     0);
+    miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), cols, s.sets * cols, x.taps * cols);
   x.d = a->f->room, x.ldd = x.ldy;
   x.y = miras__fast_d(a, o->in[0], o->in_at[0]), x.ldy = miras__fast_ldd(a, o->in[0]);
   x.adds = o->adds & 1;
@@ -6552,7 +6568,7 @@ static miras_fast::miras__fast_gates miras__fast_gates_of(const miras__fast_laye
 static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   miras_fast::miras__fast_gates x = miras__fast_gates_of(a, o);
-  const size_t strips = (a->rows + 63) / 64;
+  const size_t strips = (a->rows + 63) / 64, all = m->gates + x.rates;
   if (!back) {
     if (!miras__fast_fuses(a))
       miras__fast_rows(a->f, miras_fast::miras__run_fast_gates, a->rows * m->outs, x);
@@ -6563,11 +6579,9 @@ static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, in
   x.to = a->f->sums;
   miras__fast_launch(a->f, miras_fast::miras__run_fast_gates_back,
                      strips * ((m->gates + 127) / 128), 64, 0, x);
-  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_OFFSET), m->gates,
-                   m->gates + x.rates, 0, 1, 1, 0);
+  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_OFFSET), m->gates, all);
   if (x.rates)
-    miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_RATE), x.rates,
-                     m->gates + x.rates, m->gates, 1, 1, 0);
+    miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_RATE), x.rates, all, m->gates);
 }
 
 /* The chunk kernels of a width of keys: C1; C2 forward and again, C3, by 32 and 64 columns of
@@ -6679,14 +6693,17 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
 
 static void miras__fast_token_run(miras__fast *f, miras_fast::miras__fast_token *x, size_t texts,
                                   size_t dk) {
+  static void (*const run[2][3])(const miras_fast::miras__fast_token) = {
+    {miras_fast::miras__run_fast_token<32, 0>, miras_fast::miras__run_fast_token<64, 0>,
+     miras_fast::miras__run_fast_token<128, 0>},
+    {miras_fast::miras__run_fast_token<32, 1>, miras_fast::miras__run_fast_token<64, 1>,
+     miras_fast::miras__run_fast_token<128, 1>}
+  };
   const size_t all = texts * x->of.heads, columns = all * x->of.value / (64 * MIRAS__FAST_WIDE + 1);
   for (x->span = dk == 32 ? 16 : 8; x->span * 4 < x->of.value && x->span <= columns;) x->span *= 2;
   x->across = (x->of.value + x->span * 4 - 1) / (x->span * 4);
-  miras__fast_launch(f,
-                     dk == 32   ? miras_fast::miras__run_fast_token<32>
-                     : dk == 64 ? miras_fast::miras__run_fast_token<64>
-                                : miras_fast::miras__run_fast_token<128>,
-                     all * x->across, 128, dk * 20 + 512, *x);
+  miras__fast_launch(f, run[x->of.apart != NULL][dk / 64], all * x->across, 128,
+                     x->of.apart ? dk * 28 + 1024 : dk * 20 + 512, *x);
 }
 
 /* A memory that erases apart, of two rows a token: arrays, or their gradients, become every other
@@ -6752,6 +6769,7 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   if (a->f->sits) {
     miras_fast::miras__fast_token token;
     token.of = x, token.texts = a->f->texts, token.apart = a->f->apart / 4;
+    token.of.apart = miras__fast_x(a, m->erase, 0), token.replace = miras__fast_x(a, m->replace, 0);
     token.s = (float *)(void *)(a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o));
     token.gated = (unsigned)miras__fast_fuses(a);
     if (token.gated) {
@@ -6825,9 +6843,10 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
 
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
+  const size_t each = o->function ? 1 : m->dv;         /* columns that share a number             */
   miras_fast::miras__fast_map x =
     miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_SKIP, m->value);
-  x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)m->dv;
+  x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)each;
   if (!back) {
     x.x = x.y = miras__fast_x(a, o->out, 0), x.ldx = x.ldy = miras__fast_ldx(a, o->out);
     x.u = miras__fast_x(a, o->in[0], 0), x.ldu = miras__fast_ldx(a, o->in[0]);
@@ -6839,10 +6858,7 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
   miras__fast_map(a, &x);
   miras__fast_sum_times(a->f, x.u, x.ldu, miras__fast_x(a, o->in[0], 0),
                         miras__fast_ldx(a, o->in[0]), m->value);
-  if (o->function)
-    miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->value, m->value, 0, 1, 1, 0);
-  else
-    miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->heads, m->value, 0, m->dv, m->dv, 1);
+  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->value / each, m->value, 0, each, each);
 }
 
 /* ---- of a session ---- */
@@ -7109,24 +7125,18 @@ miras_result miras_cuda_fast_copy(miras_model *m, const miras_cuda_fast *g, cuda
 /* Gradients, moments and how many steps there were, to the device or from there. */
 static miras_result miras__fast_trainer_move(miras_trainer *host, miras__fast *f, int to,
                                              cudaStream_t stream) {
-  void *here[4], *there[4];
-  size_t i;
+  int i;
   if (!host || !f) return MIRAS_ERR_ARGUMENT;
   if (host->model->param_count != f->m->param_count) return MIRAS_ERR_MISMATCH;
-  here[0] = host->grads, there[0] = f->grads;
-  here[1] = host->moment1, there[1] = f->moment1;
-  here[2] = host->moment2, there[2] = f->moment2;
-  here[3] = &host->now->steps, there[3] = &f->now->steps;
-  if (to) f->taped = 0;
-  else host->taped = 0;
-  for (i = 0; i < 4; i++) {
-    const size_t bytes = i < 3 ? f->m->param_count * sizeof(float) : sizeof f->now->steps;
-    if (cudaMemcpyAsync(to ? there[i] : here[i], to ? here[i] : there[i], bytes,
-                        to ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
-                        stream) != cudaSuccess)
-      return MIRAS_ERR_DEVICE;
-  }
-  return MIRAS_OK;
+  void *const here[4] = {host->grads, host->moment1, host->moment2, &host->now->steps};
+  void *const there[4] = {f->grads, f->moment1, f->moment2, &f->now->steps};
+  *(to ? &f->taped : &host->taped) = 0;
+  f->stream = stream, f->failed = 0;
+  for (i = 0; i < 4; i++)
+    miras__fast_send(f, to ? there[i] : here[i], to ? here[i] : there[i],
+                     i < 3 ? f->m->param_count * sizeof(float) : sizeof f->now->steps,
+                     to ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+  return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 miras_result miras_cuda_fast_trainer_copy(miras_trainer *to, const miras_cuda_fast *g,
                                           cudaStream_t stream) {
@@ -7143,9 +7153,7 @@ float *miras_cuda_fast_params(const miras_cuda_fast *g, size_t *count) {
   return f ? f->params : NULL;
 }
 float *miras_cuda_fast_grads(const miras_cuda_fast *g, size_t *count) {
-  const miras__fast *f = miras__fast_of(g);
-  if (count) *count = f ? f->m->param_count : 0;
-  return f ? f->grads : NULL;
+  return miras_cuda_fast_params(g, count) ? miras__fast_of(g)->grads : NULL;
 }
 
 /* The norm before the head or behind the embedding, with gain and bias at these floats. */
@@ -7315,11 +7323,9 @@ static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int b
     return miras__say(why, n, "batch is %d; a session has 1..65536 texts", batch), 0;
   if (!miras__fast_takes(m, &d, 1, why, n)) return 0;
   for (l = 0; l < m->desc.layers; l++) {
-    const miras__plan *q = &m->layers[l].p->mixer.plan;
-    if (!m->layers[l].p->mixer.heads) continue;
-    if (q->engine != MIRAS__RUN_EXACT || q->streams > 1)
-      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories that "
-                                "write where they erase", l), 0;
+    const miras__mixer *x = &m->layers[l].p->mixer;
+    if (x->heads && x->plan.engine != MIRAS__RUN_EXACT)
+      return miras__say(why, n, "layer %d: a session of the fast tier has matrix memories", l), 0;
   }
   miras__fast_begin(f, m, &d, 1);
   f->batch = 1, f->length = batch;   /* rows are of texts                                         */

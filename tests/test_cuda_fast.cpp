@@ -1158,13 +1158,37 @@ static void whole_layer(int width, int texts) {
 
 /* ---- one token ---- */
 
+/* The kernel where a memory reads errors at z and writes them at r, with a decay per channel. */
+static void erasing_token(const miras_cuda_fast_row *x, const uint16_t *z, const uint16_t *r) {
+  const unsigned heads = (unsigned)x->heads, dk = (unsigned)x->key_dim;
+  miras_fast::miras__fast_token a;
+  miras__fast f;
+  memset((void *)&a, 0, sizeof a);
+  memset((void *)&f, 0, sizeof f);
+  a.s = x->state, a.of.q = x->query, a.of.k = x->key, a.of.v = x->value, a.of.y = x->answer;
+  a.of.apart = z, a.replace = r;
+  a.of.keep = x->keep, a.of.step = x->step, a.of.keep_gate = a.of.channels = 1;
+  a.of.ldq = a.of.ldk = a.of.ld_keep = heads * dk;
+  a.of.value = (unsigned)x->value_dim, a.of.ldv = a.of.ldy = heads * a.of.value;
+  a.of.ld_step = a.of.heads = heads, a.of.group = 1;
+  a.of.delta = 1, a.of.after = x->decay_first;
+  a.apart = (size_t)a.of.ldv * dk;
+  miras__fast_token_run(&f, &a, (size_t)x->batch, dk);
+  STOP_IF(f.failed);
+}
+
+/* delta: errors are what is written (1), or are erased apart from it (2). */
 static uint64_t token(int key_dim, int value_dim, int heads, int key_heads, int delta,
                       int decay_first) {
   enum { TEXTS = 2, STEPS = 3 };
   const size_t dk = (size_t)key_dim, dv = (size_t)value_dim, all = (size_t)(TEXTS * heads);
   const size_t keys = (size_t)(TEXTS * key_heads) * dk, values = all * dv;
+  const int erases = delta > 1;
+  const size_t channels = erases ? dk : 1, keeps = all * channels;
+  double *z = doubles(keys), *r = doubles(keys);
+  uint16_t *there_z, *there_r;
   double *s = doubles(all * dv * dk), *q = doubles(keys), *k = doubles(keys), *v = doubles(values);
-  double *gates = doubles(2 * all), *y = doubles(values), *got = doubles(all * dv * dk);
+  double *gates = doubles(keeps + all), *y = doubles(values), *got = doubles(all * dv * dk);
   double off = 0, size = 0;
   uint64_t bits = 0;
   miras_cuda_fast_row x;
@@ -1173,7 +1197,8 @@ static uint64_t token(int key_dim, int value_dim, int heads, int key_heads, int 
   x.state = take(all * dv * dk);
   x.query = (uint16_t *)(void *)take(keys), x.key = (uint16_t *)(void *)take(keys);
   x.value = (uint16_t *)(void *)take(values), x.answer = (uint16_t *)(void *)take(values);
-  x.keep = take(all), x.step = take(all);
+  x.keep = take(keeps), x.step = take(all);
+  there_z = (uint16_t *)(void *)take(keys), there_r = (uint16_t *)(void *)take(keys);
   x.batch = TEXTS, x.heads = heads, x.key_heads = key_heads, x.key_dim = key_dim;
   x.value_dim = value_dim, x.delta = delta, x.decay_first = decay_first;
   for (size_t i = 0; i < all * dv * dk; i++) s[i] = (double)draw(-1, 1);
@@ -1182,22 +1207,29 @@ static uint64_t token(int key_dim, int value_dim, int heads, int key_heads, int 
     for (size_t i = 0; i < keys; i++) q[i] = rounded((double)draw(-1, 1));
     for (size_t i = 0; i < keys; i++) k[i] = rounded((double)draw(-0.3f, 0.3f));
     for (size_t i = 0; i < values; i++) v[i] = rounded((double)draw(-1, 1));
-    for (size_t i = 0; i < 2 * all; i++) gates[i] = (double)draw(0.5f, 1);
+    for (size_t i = 0; i < keys; i++) z[i] = erases ? rounded((double)draw(-0.3f, 0.3f)) : k[i];
+    for (size_t i = 0; i < keys; i++) r[i] = erases ? rounded((double)draw(-0.3f, 0.3f)) : k[i];
+    for (size_t i = 0; i < keeps + all; i++) gates[i] = (double)draw(0.5f, 1);
     put((void *)(uintptr_t)x.query, q, keys, 0), put((void *)(uintptr_t)x.key, k, keys, 0);
     put((void *)(uintptr_t)x.value, v, values, 0);
-    put((void *)(uintptr_t)x.keep, gates, all, 1);
-    put((void *)(uintptr_t)x.step, gates + all, all, 1);
-    STOP_IF(miras_cuda_fast_token(&x, 0) != MIRAS_OK);
+    put((void *)(uintptr_t)x.keep, gates, keeps, 1);
+    put((void *)(uintptr_t)x.step, gates + keeps, all, 1);
+    put(there_z, z, keys, 0), put(there_r, r, keys, 0);
+    if (erases) erasing_token(&x, there_z, there_r);
+    else STOP_IF(miras_cuda_fast_token(&x, 0) != MIRAS_OK);
     for (size_t i = 0; i < all; i++)
       for (size_t j = 0; j < dv; j++) {
         const size_t group = (size_t)(heads / key_heads);
         const size_t all_heads = (size_t)heads, text = i / all_heads * (size_t)key_heads;
         const size_t head = (text + i % all_heads / group) * dk;
+        const double *keep = gates + i * channels, rate = gates[keeps + i];
         double *row = s + (i * dv + j) * dk, e = 0, sum = 0;
-        for (size_t l = 0; delta && l < dk; l++) e += row[l] * k[head + l];
-        e = gates[all + i] * (v[i * dv + j] - (decay_first ? gates[i] : 1) * e);
+        for (size_t l = 0; delta && l < dk; l++)
+          e += (decay_first ? keep[l % channels] : 1) * row[l] * z[head + l];
+        if (!erases) e = rate * (v[i * dv + j] - e);
         for (size_t l = 0; l < dk; l++) {
-          row[l] = (double)(float)gates[i] * row[l] + e * k[head + l];
+          row[l] = (double)(float)keep[l % channels] * row[l] + e * r[head + l];
+          if (erases) row[l] += rate * k[head + l] * v[i * dv + j];
           sum += row[l] * q[head + l];
         }
         y[i * dv + j] = sum;
@@ -1218,7 +1250,7 @@ static uint64_t token(int key_dim, int value_dim, int heads, int key_heads, int 
   off = sqrt(off / size);
   if (!(off < 1e-6))
     printf("states of %d x %d are off by %.1e\n", key_dim, value_dim, off), failed++;
-  free(s), free(q), free(k), free(v), free(gates), free(y), free(got);
+  free(s), free(q), free(k), free(v), free(z), free(r), free(gates), free(y), free(got);
   return bits;
 }
 /* The same where a warp has few columns of a state and where it has a quarter of them. */
@@ -1902,6 +1934,12 @@ static const model_case models[] = {
   {"rwkv7", MIRAS_PRESET_RWKV7, 32, 32, 2, 0, 65, 0, "mgmg", 0},
   {"rwkv7-memory", MIRAS_PRESET_RWKV7_MEMORY, 32, 32, 2, 0, 33, 0, NULL, 0}
 };
+/* Whose training adds nothing to the others'. */
+static const model_case sessions_alone[] = {
+  {"rwkv7 of 64", MIRAS_PRESET_RWKV7, 64, 64, 1, 0, 1, 0, NULL, 0},
+  {"rwkv7-memory of 128", MIRAS_PRESET_RWKV7_MEMORY, 128, 32, 2, 0, 1, 0, NULL, 16},
+  {"rwkv7-memory, anew", MIRAS_PRESET_RWKV7_MEMORY, 32, 96, 2, 0, 1, 0, "ma", 32}
+};
 
 int main(int argc, char **argv) {
   const unsigned cases = sizeof op_cases / sizeof *op_cases;
@@ -1929,12 +1967,13 @@ int main(int argc, char **argv) {
     tokens(64, 48, 1, 1, 0, 0);
     tokens(64, 144, 1, 1, 1, 0);
     tokens(128, 64, 2, 2, 1, 0);
+    tokens(32, 64, 2, 2, 2, 1), tokens(64, 48, 1, 1, 2, 0), tokens(128, 32, 2, 2, 2, 0);
   }
   if (argc < 2 || asked(argc, argv, "alone")) alone_all();
   if (argc < 2 || asked(argc, argv, "refusals")) refusals(), older_code(), rooms(), weights_rooms();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
     if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
-  for (unsigned i = 5; i + 2 < sizeof models / sizeof *models; i++)  /* from gated-deltanet on    */
+  for (unsigned i = 5; i < sizeof models / sizeof *models; i++)      /* from gated-deltanet on    */
     if (argc < 2 || asked(argc, argv, "sessions") ||
         (asked(argc, argv, "session") && asked(argc, argv, models[i].name))) {
       session(&models[i]);
@@ -1942,6 +1981,9 @@ int main(int argc, char **argv) {
       if (i > 5 && i < 9) session(&models[i]);   /* the others add no product                     */
       form = MIRAS_WEIGHTS_FLOAT;
     }
+  for (unsigned i = 0; i < sizeof sessions_alone / sizeof *sessions_alone; i++)
+    if (argc < 2 || asked(argc, argv, "sessions") || asked(argc, argv, sessions_alone[i].name))
+      session(&sessions_alone[i]);
   printf("%u wrong\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
   return failed || shim_findings();
