@@ -34444,11 +34444,12 @@ typedef struct miras__tensor {
   int form;                          /* miras_weights; and MIRAS__ROWS                           */
 } miras__tensor;
 
-enum { MIRAS__ROWS = 8 };   /* row by row, which shorter forms than float may be in old files     */
-
-/* The types of tensors, by miras_weights. */
-static const char *const miras__dtypes[] = {"F32", "BF16", "F16", "I8", "U8"};
-MIRAS__FITS(miras__dtypes_fit, MIRAS__COUNT(miras__dtypes) == MIRAS_WEIGHTS_Q4_PURE);
+enum {
+  MIRAS__ROWS = 8,                   /* row by row, which shorter forms may be in old files       */
+  MIRAS__DTYPES = MIRAS_WEIGHTS_Q4_PURE   /* types of tensors, by miras_weights: that one is none,
+                                             but says which tensors are q4                       */
+};
+static const char *const miras__dtypes[MIRAS__DTYPES] = {"F32", "BF16", "F16", "I8", "U8"};
 
 /* Is a tensor of this form in bricks? */
 static int miras__in_bricks(int form) {
@@ -34804,7 +34805,7 @@ static void miras__need_metadata(miras__file *f) {
 }
 
 static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payload) {
-  static const unsigned char wide[MIRAS_WEIGHTS_Q4_PURE] = {4, 2, 2, 1, 1};
+  static const unsigned char wide[MIRAS__DTYPES] = {4, 2, 2, 1, 1};
   char text[MIRAS__NAME_SIZE];
   uint64_t bytes;
   int seen = 0, i;
@@ -34819,9 +34820,9 @@ static void miras__need_tensor(miras__cursor *t, miras__tensor *x, size_t payloa
     seen |= key;
     if (key == 1) {
       miras__need_string(t, text);
-      for (x->form = 0; x->form < MIRAS_WEIGHTS_Q4_PURE; x->form++)
+      for (x->form = 0; x->form < MIRAS__DTYPES; x->form++)
         if (miras__same(text, miras__dtypes[x->form])) break;
-      if (x->form == MIRAS_WEIGHTS_Q4_PURE)
+      if (x->form == MIRAS__DTYPES)
         x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16, I8, U8");
     } else if (key == 2) {
       x->rank = miras__need_list(t, x->shape, 5);

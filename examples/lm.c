@@ -871,13 +871,6 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
 
 /* ---- generate, eval, models ------------------------------------------------------------------ */
 
-static miras_weights weights_of(const options *o) {
-  static const char *const names[] = {"float", "bf16", "f16", "q8", "q4", "q4-pure"};
-  int i = MIRAS_WEIGHTS_COUNT;
-  while (--i && (!o->weights || strcmp(o->weights, names[i]) != 0)) {}
-  return (miras_weights)i;
-}
-
 /* A file may come from anywhere and ask for any amount of memory: --limit bounds that. learns: how
  * fast its head goes on learning, 0 to 1. */
 static miras_model *open_model(const options *o, double learns) {
@@ -1024,7 +1017,6 @@ static void emit_bytes(FILE *f, const unsigned char *x, size_t n) {
 
 /* C source that holds a file: of a model with functions that open it, and its characters. */
 static int emit(const options *o) {
-  static const char *const name[] = {"FLOAT", "BF16", "F16", "Q8", "Q4", "Q4_PURE"};
   size_t n = 0;
   unsigned char *bytes = read_file(o->file[0], &n, 0);
   const int memory = n > 8 && !memcmp(bytes, "mirastat", 8);
@@ -1077,7 +1069,7 @@ static int emit(const options *o) {
       "\n  return m && miras_load_from(m, model_file, sizeof model_file, NULL, 0) ==\n"
       "             MIRAS_OK ? m : NULL;\n"
       "}\n",
-      name[weights_of(o)]);
+      weights_words[weights_of(o)].name);
   finish(f, o->out);
   printf("wrote %s, %lu bytes of it the file's\n", o->out, (unsigned long)n);
   free(bytes), free(v.code);
@@ -1260,7 +1252,7 @@ static const option table[] = {
    "the head goes on learning from the text: what is that worth?"},
   {"with", "r", 's', &given.with, 0, 0, "the model that reads (examples/weights/yaad.safetensors)"},
   {"weights", "gecr", 's', &given.weights, 0, 0,
-   "how matrices are held: float, bf16, f16, q8, q4, q4-pure"},
+   "how matrices are held: " LM_WEIGHTS},
   {"limit", "gecr", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,
    "chart of the losses by position (lm_eval.svg)"},

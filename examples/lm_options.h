@@ -25,6 +25,19 @@ typedef struct option {
   const char *help;
 } option;
 
+/* What --weights may be: its words, and what C calls them; and which one a text is. */
+#define LM_WEIGHTS "float, bf16, f16, q8, q4 or q4-pure"
+static const struct { const char *word, *name; } weights_words[MIRAS_WEIGHTS_COUNT] = {
+  {"float", "FLOAT"}, {"bf16", "BF16"}, {"f16", "F16"}, {"q8", "Q8"}, {"q4", "Q4"},
+  {"q4-pure", "Q4_PURE"}};
+static miras_weights weights_of(const options *o) {
+  int i = 0;
+  while (o->weights && i < MIRAS_WEIGHTS_COUNT && strcmp(o->weights, weights_words[i].word)) i++;
+  if (i == MIRAS_WEIGHTS_COUNT)
+    die(2, "--weights is \"%s\"; it must be " LM_WEIGHTS, o->weights);
+  return (miras_weights)i;
+}
+
 static const char usage[] =
   "lm: train and run byte or character language models with miras.h\n"
   "\n"
@@ -145,10 +158,7 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
   if (got < files) die(2, "%s needs %s", argv[1], command == 'e' ? "a model and a text file"
                           : command == 't' ? "a text file to learn from"
                           : command == 'r' ? "a text file" : "a model file");
-  if (o->weights && strcmp(o->weights, "float") && strcmp(o->weights, "bf16") &&
-      strcmp(o->weights, "f16") && strcmp(o->weights, "q8") && strcmp(o->weights, "q4") &&
-      strcmp(o->weights, "q4-pure"))
-    die(2, "--weights is \"%s\"; it must be float, bf16, f16, q8, q4 or q4-pure", o->weights);
+  (void)weights_of(o);
 }
 
 #endif
