@@ -332,7 +332,7 @@ static const struct {
    "mixer.levels=2 mixer.fixed_gates=3 mixer.decay_horizon=20 mixer.rope.type=position "
    "mixer.qk_map=rms .learning_rate=0.2 mixer.share_qk=1"}};
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 56, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 57, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
