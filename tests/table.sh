@@ -179,7 +179,7 @@ for name in $tests; do
     test_memory|test_model) times=3 ;;               # run.sh learning walks them whole, sizes, and
     test_checkpoints) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;   # this one, whose work is plain C
     test_api|test_files|test_gguf) flags='-O1 -DMIRAS_NO_SIMD' ;;   # like that of these
-    test_sizes) times=4 flags=-O1 ;;
+    test_sizes) times=8 flags=-O1 ;;
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
 done
