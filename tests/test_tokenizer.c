@@ -555,9 +555,9 @@ static void test_odd_tokens(void **state) {
 /* Does a text begin with bos where a file of GGUF says so, says no, and where it says nothing? Then
  * it is as llama.cpp has it, which most files of Llama 3 rely on. */
 static void test_first_tokens(void **state) {
-  static const miras_tokenizer_text spelt[] = {{"<s>", 3}, {"a", 1}};
+  static const miras_tokenizer_text two[] = {{"<s>", 3}, {"a", 1}};
   static const int32_t types[] = {3, 1};
-  static const float scores[] = {0, 0};
+  static const float weighed[] = {0, 0};
   static const struct { const char *model, *pre; int begins; } of[] = {
     {"llama", "", 1}, {"gpt2", "llama-bpe", 1}, {"gpt2", "llama3", 1}, {"gpt2", "falcon-h1", 1},
     {"gpt2", "lfm2", 1}, {"gpt2", "gpt-2", 0}, {"gpt2", "dbrx", 0}, {"gpt2", "qwen2", 0},
@@ -572,7 +572,7 @@ static void test_first_tokens(void **state) {
       miras_tokenizer *t;
       memset(&a, 0, sizeof a);
       a.model = of[i].model, a.pre = of[i].pre;
-      a.tokens = spelt, a.token_type = types, a.scores = scores, a.count = 2;
+      a.tokens = two, a.token_type = types, a.scores = weighed, a.count = 2;
       a.eos = a.unknown = -1;
       a.add_bos = says, a.no_space_prefix = 1;
       t = miras_tokenizer_open_arrays(&a, 0, NULL, why, sizeof why);
