@@ -122,7 +122,7 @@ group=
 arm='aarch64-linux-gnu-gcc'
 arm_object=$(object_of "$arm -O2")
 job "test_kernels: $arm -O2, NEON under qemu" 'all aarch64' "$arm -std=c99 $strict_c -O2 -static \
--DMIRAS_TEST_LINKED $(share test_kernels 120) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c \
+-DMIRAS_TEST_LINKED $(share test_kernels 60) -DMIRAS_TEST_NO_CMOCKA tests/test_kernels.c \
 '$arm_object' -o '$build/bin/arm_kernels' -lm -lpthread && $limit $qemu '$build/bin/arm_kernels'" &&
   object_row "$arm_object" "$arm" -O2
 job "smoke: $arm -O2, NEON under qemu" 'all aarch64' "smoke_neon '$arm_object'" &&
@@ -136,7 +136,7 @@ job "smoke: $arm -O2, NEON under qemu" 'all aarch64' "smoke_neon '$arm_object'" 
 # those of optimised builds.
 sane='-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all'
 job 'test_kernels: gcc -O1, address sanitizer' 'all gcc-asan' "gcc -std=c99 $strict_c $sane -O1 \
--fsanitize=address -DMIRAS_STATIC -DMIRAS_NO_AVX512 $(share test_kernels 32) tests/test_kernels.c \
+-fsanitize=address -DMIRAS_STATIC -DMIRAS_NO_AVX512 $(share test_kernels 16) tests/test_kernels.c \
 -o '$build/bin/sane_kernels' $cmocka -lm -lpthread && $limit '$build/bin/sane_kernels'"
 sane="-fsanitize=address,undefined -fno-sanitize=null,object-size $sane"
 checker=clang
@@ -149,7 +149,7 @@ for name in $tests; do
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
-    "$sane $level -DMIRAS_NO_SIMD $(share $name 20)"
+    "$sane $level -DMIRAS_NO_SIMD $(share $name 14)"
 done
 
 racer=clang
@@ -178,7 +178,7 @@ for name in $tests; do
   case $name in
     test_memory|test_model) times=3 ;;               # run.sh learning walks them whole, sizes, and
     test_checkpoints) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;   # this one, whose work is plain C
-    test_api|test_files|test_gguf) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;   # like that of these
+    test_api|test_files|test_gguf) flags='-O1 -DMIRAS_NO_SIMD' ;;   # like that of these
     test_sizes) times=8 flags=-O1 ;;
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
