@@ -1047,10 +1047,10 @@ typedef struct miras_mixer_desc {
                               one never. With reset_every positions count from where a head began
                               anew, as all its states do there. Answers are sums of differences
                               of theirs: their error is that of the plain memory, also where the
-                              lambda of what is large is near 0. Of levels that training windows
-                              have no pairs for nothing is learned: of windows of N tokens log2 N
-                              levels outlive them, as lm gives them. Needs a matrix, linear in
-                              its state, gradient descent, MIRAS_RETENTION_L2, one pair a token,
+                              lambda of what is large is near 0. Windows of N tokens train log2 N
+                              levels; a tree with more of them reads what no window had, and is
+                              worse behind one. Needs a matrix that is linear in its state,
+                              gradient descent, MIRAS_RETENTION_L2, one pair a token,
                               MIRAS_GATE_HEAD for decay and rate and, but for MIRAS_BIAS_DOT,
                               MIRAS_ORDER_DECAY_FIRST                                            */
   /* gates */
@@ -2781,8 +2781,8 @@ MIRAS_API void miras_pool_close(const miras_parallel *pool);
      array's last rows are kept for the next call here, if not at the end. Weights have names of
      published layers, which say how they begin, or others: 4 of products, 2 of branches, 2 gains,
      a convolution, a bias; these are in files under their names. Every number that is made is
-     read; what is read twice is read first by
-     times, mix, conv, read or rotate, the same columns each time.
+     read; what is read twice is read first by times, mix, conv, read or rotate, the same columns
+     each time.
 
    AN INSTRUCTION SET
      1. @12   how to detect it, at compile time and at run time

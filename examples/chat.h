@@ -544,17 +544,19 @@ typedef struct stream {
   int place;                           /* of miras_tokenizer_decode                               */
 } stream;
 
-/* How many of the bytes that are held can go out: all before a stop, or before what may be the
- * beginning of one. */
-static size_t stream_free(stream *s) {
+/* How many of the bytes that are held can go out: all before a stop, or, where more comes, before
+ * what may be the beginning of one. */
+static size_t stream_free(stream *s, int more) {
   size_t i, n, k;
   for (i = 0; i < s->count; i++) {
+    const size_t left = s->count - i;
     int begins = 0;
     for (k = 0; k < MOST_ENDS && !s->stop; k++) {
       n = s->ends[k] ? strlen(s->ends[k]) : 0;
-      if (!n || memcmp(s->held + i, s->ends[k], n < s->count - i ? n : s->count - i) != 0) continue;
+      if (!n || (n > left && !more)) continue;
+      if (memcmp(s->held + i, s->ends[k], n < left ? n : left) != 0) continue;
       begins = 1;
-      if (n <= s->count - i) s->stop = s->ends[k];
+      if (n <= left) s->stop = s->ends[k];
     }
     if (begins) return i;
   }
@@ -577,24 +579,14 @@ static size_t stream_take(stream *s, const miras_tokenizer *v, int32_t token) {
                                s->held + s->count, n);
   }
   s->count += n;
-  out = stream_free(s);
+  out = stream_free(s, 1);
   s->read = before > out ? before - out : 0;
   return out;
 }
 
 /* No token comes any more; how many of the bytes that are held can go out: all before a stop, also
  * one that stands within what might have become another. */
-static size_t stream_end(stream *s) {
-  size_t i, n, k;
-  for (i = 0; !s->stop && i < s->count; i++)
-    for (k = 0; k < MOST_ENDS; k++) {
-      n = s->ends[k] ? strlen(s->ends[k]) : 0;
-      if (!n || n > s->count - i || memcmp(s->held + i, s->ends[k], n) != 0) continue;
-      s->stop = s->ends[k];
-      return i;
-    }
-  return s->stop ? 0 : s->count;
-}
+static size_t stream_end(stream *s) { return s->stop ? 0 : stream_free(s, 0); }
 
 static void stream_drop(stream *s, size_t n) { memmove(s->held, s->held + n, s->count -= n); }
 

@@ -3341,21 +3341,6 @@ static const hf__name_row hf__ttt_names[] = {
 };
 
 #define HF__OF_ATTENTION HF__ONLY_OF(MIRAS_LAYER_ATTENTION)
-/* Samba's, beside Mamba's. */
-#define HF__SAMBA_NAMES \
-  {".mixer_norm.weight", ".norm1.gain", 0}, \
-  {".mixer.q_proj.weight", ".q.weight", HF__OF_ATTENTION}, \
-  {".mixer.k_proj.weight", ".k.weight", HF__OF_ATTENTION}, \
-  {".mixer.v_proj.weight", ".v.weight", HF__OF_ATTENTION}, \
-  {".mixer.q_proj.bias", ".q.bias", HF__OF_ATTENTION}, \
-  {".mixer.k_proj.bias", ".k.bias", HF__OF_ATTENTION}, \
-  {".mixer.v_proj.bias", ".v.bias", HF__OF_ATTENTION}, \
-  {NULL, ".o.bias", HF__OF_ATTENTION}, \
-  {".mixer.o_proj.weight", ".o.weight", HF__OF_ATTENTION}, \
-  {".mlp_norm.weight", ".norm2.gain", 0}, \
-  {".mlp.gate_proj.weight", ".mlp.gate", 0}, \
-  {".mlp.up_proj.weight", ".mlp.up", 0}, \
-  {".mlp.down_proj.weight", ".mlp.down", 0}
 static const hf__name_row hf__mamba_names[] = {
   {"embeddings.weight", "embed.weight", HF__KEPT},
   {"embedding.weight", "embed.weight", HF__KEPT},
@@ -3376,7 +3361,20 @@ static const hf__name_row hf__mamba_names[] = {
   {NULL, ".memory.init", 0},
   {".mixer.out_proj.weight", ".o.weight", 0},
   {".mixer.out_proj.bias", ".o.bias", 0},
-  HF__SAMBA_NAMES
+  /* Samba's, beside Mamba's */
+  {".mixer_norm.weight", ".norm1.gain", 0},
+  {".mixer.q_proj.weight", ".q.weight", HF__OF_ATTENTION},
+  {".mixer.k_proj.weight", ".k.weight", HF__OF_ATTENTION},
+  {".mixer.v_proj.weight", ".v.weight", HF__OF_ATTENTION},
+  {".mixer.q_proj.bias", ".q.bias", HF__OF_ATTENTION},
+  {".mixer.k_proj.bias", ".k.bias", HF__OF_ATTENTION},
+  {".mixer.v_proj.bias", ".v.bias", HF__OF_ATTENTION},
+  {NULL, ".o.bias", HF__OF_ATTENTION},
+  {".mixer.o_proj.weight", ".o.weight", HF__OF_ATTENTION},
+  {".mlp_norm.weight", ".norm2.gain", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
 };
 
 static const hf__name_row hf__mamba2_names[] = {

@@ -58,7 +58,7 @@ static int plan;
 static int is_fast(void) { return products && !strcmp(products, "fast"); }
 
 /* The bytes that the fast tier takes; 0, and a sentence in why: the model or the device is not for
- * it. Which tier runs, where that was not said: the fast one, unless that is so. */
+ * it. Where --products says nothing the fast tier runs, unless that is so. */
 static size_t choose(size_t bytes, char *why, size_t why_size) {
   static int said;
   if (bytes && !miras_cuda_fast_runs(why, why_size)) bytes = 0;

@@ -578,6 +578,11 @@ static void finish_text(void) {
 
 /* ---- a running text -------------------------------------------------------------------------- */
 
+static void add_all(tokens *t, const int32_t *ids, size_t n) {
+  size_t k;
+  for (k = 0; k < n; k++) add(t, ids[k]);
+}
+
 /* A text on one thread is a session. On more, a server works on the session's state, and what it
  * says is the same to the bit. */
 typedef struct writer {
@@ -676,8 +681,7 @@ static void learn_nothing(writer *w) {
 static const float *feed(writer *w, const int32_t *ids, size_t count) {
   const float *logits = w->server ? serve(w, ids, count, 1)
                                   : miras_session_feed(w->s, ids, NULL, count);
-  size_t k;
-  for (k = 0; k < count; k++) add(&w->seen, ids[k]);
+  add_all(&w->seen, ids, count);
   if (!are_numbers(logits, w->vocab))
     die(1, "behind token %lu the model's logits are not finite: its weights are damaged, or too "
            "large for --weights", (unsigned long)miras_session_position(w->s));
@@ -796,14 +800,14 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
 static size_t read_before(const options *o, const miras_model *m, writer *w,
                           const tokens *prompt) {
   const size_t before = prompt->count - 1;
-  size_t seen = 0, k;
+  size_t seen = 0;
   uint64_t model = 0;
   if (o->cache) {
     model = model_print(o, m);
     seen = cache_read(o->cache, w->s, prompt, model);
     fprintf(stderr, "%lu of %lu tokens were in the cache\n", (unsigned long)seen,
             (unsigned long)prompt->count);
-    for (k = 0; k < seen; k++) add(&w->seen, prompt->at[k]);
+    add_all(&w->seen, prompt->at, seen);
   }
   if (before > seen) feed(w, prompt->at + seen, before - seen);
   if (o->cache && before > seen) cache_write(o->cache, w->s, prompt, before, model);

@@ -27,8 +27,8 @@ typedef struct talk {
 } talk;
 
 static void copy_tokens(tokens *to, const tokens *from) {
-  size_t i;
-  for (to->count = i = 0; i < from->count; i++) add(to, from->at[i]);
+  to->count = 0;
+  add_all(to, from->at, from->count);
 }
 
 static void talk_keep(const talk *c, point *p) {
