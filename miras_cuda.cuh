@@ -1130,8 +1130,7 @@ static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
 
 static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
                                                     const miras_memory_input *x) {
-  miras_cuda::miras__errand job;
-  memset((void *)&job, 0, sizeof job);
+  miras_cuda::miras__errand job = {};
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
   if (x) job.x = *x;
   return job;
@@ -1643,13 +1642,12 @@ static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cud
   const miras_model *m = there.m;
   const size_t b = (size_t)batch, n = b * (size_t)length, layers = (size_t)m->desc.layers;
   miras__kept kind[MIRAS__KINDS];
-  miras__extent e;
+  miras__extent e = {};
   float *x;
   size_t l;
   if (batch < 1 || batch > 65536 || length < 1 || length > INT_MAX / batch) return 0;
   memset(t, 0, sizeof *t);
   memset(kind, 0, sizeof kind);
-  memset(&e, 0, sizeof e);
   t->there = there;
   t->tr.model = (miras_model *)m;
   t->tr.desc.batch = t->tr.desc.carried = t->tr.batch = batch;
@@ -5685,9 +5683,8 @@ static void miras__fast_layout(miras__fast *f) {
   const miras_model *m = f->m;
   const size_t n = f->rows, width = miras__up8(m->width);
   size_t values = 0, weights = 0, constants = 0, first = 0, l, size;
-  miras__fast_needs most;
+  miras__fast_needs most = {};
   int i;
-  memset(&most, 0, sizeof most);
   most.stats = n, most.columns = m->outs;
   f->bytes = 0, f->apart = MIRAS__TEXT_AT;
   f->ld_v = miras__up8(m->outs);
@@ -5843,8 +5840,7 @@ typedef miras_fast::bf16 miras__bf16;
 static miras_fast::miras__fast_product miras__fast_product_of(const miras__bf16 *a, size_t lda,
                                                               const miras__bf16 *b, size_t ldb,
                                                               size_t m, size_t n, size_t k) {
-  miras_fast::miras__fast_product x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_product x = {};
   x.a = a, x.lda = (unsigned)lda, x.b = b, x.ldb = (unsigned)ldb;
   x.m = (unsigned)m, x.n = (unsigned)n, x.k = (unsigned)k;
   x.across = (unsigned)((n + 127) / 128), x.parts = 1;
@@ -5970,8 +5966,7 @@ static void miras__fast_sum(miras__fast *f, miras_fast::miras__fast_sums *s) {
 /* Of d (.) x, x NULL: of d. */
 static void miras__fast_sum_times(miras__fast *f, const miras__bf16 *d, size_t ldd,
                                   const miras__bf16 *x, size_t ldx, size_t n) {
-  miras_fast::miras__fast_sums s;
-  memset((void *)&s, 0, sizeof s);
+  miras_fast::miras__fast_sums s = {};
   if (x) s.what = miras_fast::MIRAS__SUM_TIMES;
   s.d = d, s.ldd = (unsigned)ldd, s.x = x, s.ldx = (unsigned)ldx;
   s.sets = 1, s.cols = (unsigned)miras__up8(n);
@@ -6069,8 +6064,7 @@ static unsigned miras__fast_lanes(size_t n) {
 
 static miras_fast::miras__fast_map miras__fast_map_of(const miras__fast_layer *a,
                                                       const miras__op *o, int what, size_t cols) {
-  miras_fast::miras__fast_map x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_map x = {};
   x.what = what, x.function = o ? o->function : 0, x.scale = 1;
   x.eights = (unsigned)(cols / 8), x.items = a->rows * x.eights;
   return x;
@@ -6132,11 +6126,10 @@ static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_
                                   float *gain, float *bias) {
   const size_t cols = (size_t)x.heads * x.n;
   const size_t n = x.step ? cols : x.n, folds = x.step ? 1 : x.heads;
-  miras_fast::miras__fast_sums s;
+  miras_fast::miras__fast_sums s = {};
   miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm_back<1>
                                : miras_fast::miras__run_fast_norm_back<0>, x);
   if (!gain) return;
-  memset((void *)&s, 0, sizeof s);
   s.what = miras_fast::MIRAS__SUM_GAIN, s.function = x.function;
   s.d = x.d, s.ldd = x.ldd, s.x = x.x, s.ldx = x.ldx, s.gate = x.gate, s.ld_gate = x.ld_gate;
   s.stats = x.stats, s.heads = x.heads, s.n = x.n, s.cols = (unsigned)cols;
@@ -6154,7 +6147,7 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   const int bias = layered ? o->param + 1
                  : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
   const size_t cols = (size_t)o->heads * o->cols;
-  miras_fast::miras__fast_norm x;
+  miras_fast::miras__fast_norm x = {};
   if (stream && !o->param) {         /* the stream itself                                         */
     miras_fast::miras__fast_map copy = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_COPY, cols);
     copy.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->in[0], 0);
@@ -6164,7 +6157,6 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
     miras__fast_map(a, &copy);
     return;
   }
-  memset((void *)&x, 0, sizeof x);
   x.x = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldx = miras__fast_ldx(a, o->in[0]);
   x.heads = o->heads, x.n = o->cols, x.items = (unsigned)(a->rows * o->heads);
   x.step = headed ? o->cols : 0;
@@ -6279,8 +6271,7 @@ static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *
 static miras_fast::miras__fast_drop miras__fast_drop_of(const miras__fast *f, size_t site,
                                                         size_t rows) {
   const float rate = f->m->desc.dropout;
-  miras_fast::miras__fast_drop x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_drop x = {};
   x.now = f->now;
   x.seed = miras__hash(f->m->desc.seed + 1);
   x.call = f->call, x.site = site;
@@ -6350,8 +6341,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
 static miras_fast::miras__fast_conv miras__fast_conv_of(const miras__fast_layer *a,
                                                         const miras__op *o) {
   const miras__array *r = &a->p->array[o->out];
-  miras_fast::miras__fast_conv x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_conv x = {};
   x.heads = r->heads, x.n = r->dim, x.group = r->grad_heads / r->heads;
   if (!r->by_head) x.group = 1;
   x.tokens = (unsigned)a->f->length, x.scale = 1;
@@ -6393,7 +6383,7 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   const miras__op *const length = miras__fast_length_of(p, o);
   const size_t cols = (size_t)p->array[o->out].heads * p->array[o->out].dim;
   miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
-  miras_fast::miras__fast_sums s;
+  miras_fast::miras__fast_sums s = {};
   x.x = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldx = miras__fast_ldx(a, o->in[0]);
   x.function = o->function;
   if (w->rows) x.taps = w->rows, x.w = miras__fast_param(a, o->param);
@@ -6427,7 +6417,6 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   x.adds = !x.taps && (o->adds & 1);
   miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
   if (!x.taps) return;
-  memset((void *)&s, 0, sizeof s);
   s.what = miras_fast::MIRAS__SUM_CONV, s.taps = x.taps, s.sets = x.taps + (x.bias != NULL);
   s.d = a->f->room, s.ldd = x.ldy, s.x = x.x, s.ldx = x.ldx;
   s.cols = (unsigned)cols;
@@ -6452,8 +6441,7 @@ static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o
 
 static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
   const miras__rope *r = o->function ? &a->p->attending.rope : &a->p->mixer.rope;
-  miras_fast::miras__fast_rope x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_rope x = {};
   x.angles = miras__fast_floats(a, o->out), x.factor = r->turns[0];
   memcpy(x.by, r->turns + MIRAS__TILE * r->turn, r->turn / 2 * sizeof(double));
   x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
@@ -6468,8 +6456,7 @@ static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int
   const size_t at = rotates ? o->in_at[0] : 0;
   const miras__rope *r = rotates ? &a->p->attending.rope : &a->p->mixer.rope;
   const miras__array *y = &a->p->array[to];
-  miras_fast::miras__fast_rope x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_rope x = {};
   if (angles) x.angles = miras__fast_floats(a, angles), x.turn = (unsigned)r->turn;
   x.x = back ? miras__fast_d(a, to, 0) : miras__fast_x(a, from, at);
   x.ldx = back ? miras__fast_ldd(a, to) : miras__fast_ldx(a, from);
@@ -6505,8 +6492,7 @@ static void miras__fast_attend_by(miras__fast *f, const miras_fast::miras__fast_
 static void miras__fast_attend(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__attending *s = &a->p->attending;
   const size_t texts = (size_t)a->f->batch;
-  miras_fast::miras__fast_attention x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_attention x = {};
   x.q = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldq = miras__fast_ldx(a, o->in[0]);
   x.k = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldk = miras__fast_ldx(a, o->in[1]);
   x.v = miras__fast_x(a, o->in[2], o->in_at[2]), x.ldv = miras__fast_ldx(a, o->in[2]);
@@ -6543,9 +6529,8 @@ static int miras__fast_fuses(const miras__fast_layer *a) {
 static miras_fast::miras__fast_gates miras__fast_gates_of(const miras__fast_layer *a,
                                                           const miras__op *o) {
   const miras__mixer *m = &a->p->mixer;
-  miras_fast::miras__fast_gates x;
+  miras_fast::miras__fast_gates x = {};
   int i;
-  memset((void *)&x, 0, sizeof x);
   for (i = MIRAS__KEEP; i <= MIRAS__MIX; i++) {
     const miras__gates *from = &m->gate[i];
     const miras__gating how = miras__gating_of(m, from);
@@ -6804,8 +6789,7 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
     m->gate[taken ? MIRAS__KEEP : keys ? MIRAS__ERASE : MIRAS__MIX].first;
   const size_t n = values ? m->dv : m->dk, cols = m->heads * n;
   miras__bf16 *const room = a->f->room;
-  miras_fast::miras__fast_head x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_head x = {};
   x.ld = (unsigned)miras__up8(cols), x.ldc = miras__fast_ldx(a, m->gated);
   x.c = miras__fast_floats(a, m->gated) + first;
   x.dc = (float *)(void *)miras__fast_grad(a, m->gated) + first;
@@ -6866,8 +6850,7 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
 /* A tail's, of one token of each text. */
 static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o) {
   const miras__tail *t = &a->p->tail[o->part];
-  miras_fast::miras__fast_moved x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_moved x = {};
   x.texts = a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o), x.apart = a->f->apart;
   x.batch = (unsigned)a->f->rows;
   x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
@@ -6966,8 +6949,7 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
 }
 
 static miras_fast::miras__fast_adam miras__fast_adam_of(miras__fast *f) {
-  miras_fast::miras__fast_adam a;
-  memset((void *)&a, 0, sizeof a);
+  miras_fast::miras__fast_adam a = {};
   a.w = f->params, a.g = f->grads, a.m = f->moment1, a.v = f->moment2;
   a.now = f->now, a.sums = f->norms, a.tensors = f->tensors;
   a.count = f->tensor_count, a.blocks = f->adam_blocks;
@@ -7066,8 +7048,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
   miras__fast_send(f, f->params, m->params, m->param_count * 4, cudaMemcpyHostToDevice);
   for (i = 0; i < m->view_count; i++) {
-    miras_fast::miras__fast_tensor t;
-    memset((void *)&t, 0, sizeof t);
+    miras_fast::miras__fast_tensor t = {};
     t.at = m->views[i].offset, t.count = m->views[i].count, t.block = block;
     t.rate = m->views[i].rate, t.decays = m->views[i].weight_decay, t.frozen = m->views[i].frozen;
     if (miras__view_form(m, &m->views[i])) t.at = t.count = 0;   /* see below                     */
@@ -7159,8 +7140,7 @@ float *miras_cuda_fast_grads(const miras_cuda_fast *g, size_t *count) {
 /* The norm before the head or behind the embedding, with gain and bias at these floats. */
 static miras_fast::miras__fast_norm miras__fast_end_norm(miras__fast *f, size_t gain, size_t bias) {
   const miras_model *m = f->m;
-  miras_fast::miras__fast_norm x;
-  memset((void *)&x, 0, sizeof x);
+  miras_fast::miras__fast_norm x = {};
   x.ldx = x.ldy = x.ldd = x.ld_dx = (unsigned)miras__fast_width(f);
   x.items = (unsigned)((size_t)f->batch * (size_t)f->length), x.heads = 1, x.n = (unsigned)m->width;
   x.lanes = miras__fast_lanes(m->width);
@@ -7176,11 +7156,10 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
                                                            unsigned apart) {
   const miras_model *m = f->m;
   const size_t rows = (size_t)f->batch * (size_t)f->length, width = miras__fast_width(f);
-  miras_fast::miras__fast_embed embed;
+  miras_fast::miras__fast_embed embed = {};
   miras_fast::miras__fast_norm norm;
   miras_fast::miras__fast_product head;
   int l;
-  memset((void *)&embed, 0, sizeof embed);
   embed.table = f->params + m->in->weight, embed.tokens = tokens;
   if (m->desc.weights) embed.halves = f->table;
   embed.scales = miras__fast_scales(f, f->table, m->width, m->outs);
@@ -7217,7 +7196,7 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
   miras__fast *f = miras__fast_of(g);
   const miras_model *m = f ? f->m : NULL;
   miras_fast::miras__fast_product head;
-  miras_fast::miras__fast_loss end;
+  miras_fast::miras__fast_loss end = {};
   size_t rows;
   if (!f || !x || !x->tokens || !x->classes || x->batch < 1 || x->batch > f->d.batch ||
       x->length < 1 || x->length > f->d.context || x->carry || x->restart || x->outputs ||
@@ -7234,7 +7213,6 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
   head = miras__fast_forward(f, f->tokens, 1);
   head.c = f->logits, head.ldc = (unsigned)f->ld_v;
   miras__fast_multiply(f, &head, 0, 1);
-  memset((void *)&end, 0, sizeof end);
   end.x = f->logits, end.ld = (unsigned)f->ld_v, end.n = (unsigned)m->outs;
   end.rows = (unsigned)rows, end.targets = f->targets;
   end.weights = x->weights ? f->row_weights : NULL;
@@ -7249,7 +7227,7 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
 miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   miras__fast *f = miras__fast_of(g);
   const miras_model *m = f ? f->m : NULL;
-  miras_fast::miras__fast_embed embed;
+  miras_fast::miras__fast_embed embed = {};
   miras_fast::miras__fast_norm norm;
   miras_fast::miras__fast_product head;
   size_t rows, width;
@@ -7272,7 +7250,6 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
     drop.x = drop.y = f->ds;
     miras__fast_rows(f, miras_fast::miras__run_fast_drop, drop.items, drop);
   }
-  memset((void *)&embed, 0, sizeof embed);
   embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
   embed.rows = (unsigned)rows, embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
   embed.x = f->dlast;
@@ -7314,9 +7291,8 @@ static miras__fast *miras__fast_session_of(const miras_cuda_fast_session *s) {
 }
 static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int batch, char *why,
                                      size_t n) {
-  miras_trainer_desc d;
+  miras_trainer_desc d = {};
   int l;
-  memset(&d, 0, sizeof d);
   d.batch = batch, d.context = 1;
   if (why && n) why[0] = 0;
   if (batch < 1 || batch > 65536)
@@ -7353,12 +7329,11 @@ miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int3
                                           int length, float *logits, int rows,
                                           cudaStream_t stream) {
   miras__fast *f = miras__fast_session_of(s);
-  miras_fast::miras__fast_moved moved;
+  miras_fast::miras__fast_moved moved = {};
   int t;
   if (!s || !tokens || length < 1 || rows < 0 || rows > length || (rows && !logits))
     return MIRAS_ERR_ARGUMENT;
   f->stream = stream, f->failed = 0;
-  memset((void *)&moved, 0, sizeof moved);
   moved.texts = f->texts, moved.apart = f->apart, moved.batch = (unsigned)f->rows, moved.items = 1;
   for (t = 0; t < length; t++) {
     miras_fast::miras__fast_product head = miras__fast_forward(f, tokens + t, (unsigned)length);
@@ -7391,16 +7366,14 @@ miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
 }
 
 miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream) {
-  miras_fast::miras__fast_token a;
+  miras_fast::miras__fast_token a = {};
   miras_fast::miras__fast_chunks *const r = &a.of;
-  miras__fast f;
+  miras__fast f = {};
   if (!x || !x->state || !x->query || !x->key || !x->value || !x->answer || !x->keep || !x->step ||
       x->batch < 1 || x->heads < 1 || x->key_heads < 1 || x->heads % x->key_heads ||
       (x->key_dim != 32 && x->key_dim != 64 && x->key_dim != 128) || x->value_dim < 16 ||
       x->value_dim % (x->key_dim == 32 ? 32 : 16) || x->value_dim > 4096)
     return MIRAS_ERR_ARGUMENT;
-  memset((void *)&a, 0, sizeof a);
-  memset((void *)&f, 0, sizeof f);
   f.stream = stream;
   a.s = x->state, r->q = x->query, r->k = x->key, r->v = x->value, r->y = x->answer;
   r->keep = x->keep, r->step = x->step, r->keep_gate = 1;
