@@ -5842,8 +5842,7 @@ static miras_fast::miras__fast_product miras__fast_product_of(const miras__bf16 
                                                               size_t m, size_t n, size_t k) {
   miras_fast::miras__fast_product x = {};
   x.a = a, x.lda = (unsigned)lda, x.b = b, x.ldb = (unsigned)ldb;
-  x.m = (unsigned)m, x.n = (unsigned)n, x.k = (unsigned)k;
-  x.across = (unsigned)((n + 127) / 128), x.parts = 1;
+  x.m = (unsigned)m, x.n = (unsigned)n, x.k = (unsigned)k, x.parts = 1;
   return x;
 }
 #ifdef MIRAS_CUDA_CUBLASLT
@@ -5900,33 +5899,28 @@ static int miras__fast_library(miras__fast *f, const miras_fast::miras__fast_pro
 
 static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
                                  int tb) {
-  const size_t blocks = (size_t)(x->m + 127) / 128 * x->across * x->parts;
+  typedef void grid(const miras_fast::miras__fast_product);
+  static grid *const many[] = {
+    miras_fast::miras__run_fast_product<0, 0>, miras_fast::miras__run_fast_product<0, 1>,
+    miras_fast::miras__run_fast_product<1, 0>
+  }, *const few[] = {
+    miras_fast::miras__run_fast_product_rows<1, 0>, miras_fast::miras__run_fast_product_rows<1, 1>,
+    miras_fast::miras__run_fast_product_rows<8, 0>, miras_fast::miras__run_fast_product_rows<8, 1>
+  };
+  const size_t rows = !f->sits ? 128 : x->scales || x->m > 1 ? 8 : 1;        /* of a block        */
+  const size_t cols = !f->sits ? 128 : x->scales ? 16 : 32;
+  const size_t bytes = x->scales ? 4096 : f->sits ? rows * 1024
+                                                  : (size_t)miras_fast::MIRAS__PRODUCT_BYTES;
+  miras_fast::miras__fast_product of = *x;
 #ifdef MIRAS_CUDA_CUBLASLT
   if (f->failed || miras__fast_library(f, x, ta, tb)) return;
 #endif
-  if (f->sits) {
-    miras_fast::miras__fast_product few = *x;
-    const size_t each = x->m > 1 ? 8 : 1;
-    if (x->scales) {
-      few.across = (x->n + 15) / 16;
-      miras__fast_launch(f, miras_fast::miras__run_fast_product_q8,
-                         (size_t)((x->m + 7) / 8) * few.across, 256, 4096, few);
-      return;
-    }
-    few.across = (x->n + 31) / 32;
-    miras__fast_launch(f,
-                       each == 1 ? tb ? miras_fast::miras__run_fast_product_rows<1, 1>
-                                      : miras_fast::miras__run_fast_product_rows<1, 0>
-                                 : tb ? miras_fast::miras__run_fast_product_rows<8, 1>
-                                      : miras_fast::miras__run_fast_product_rows<8, 0>,
-                       (x->m + each - 1) / each * few.across, 256, each * 1024, few);
-    return;
-  }
+  of.across = (unsigned)((x->n + cols - 1) / cols);
   miras__fast_launch(f,
-                     ta ? miras_fast::miras__run_fast_product<1, 0>
-                        : tb ? miras_fast::miras__run_fast_product<0, 1>
-                             : miras_fast::miras__run_fast_product<0, 0>,
-                     blocks, 256, miras_fast::MIRAS__PRODUCT_BYTES, *x);
+                     !f->sits    ? many[2 * ta + tb]
+                     : x->scales ? miras_fast::miras__run_fast_product_q8
+                                 : few[(rows > 1) * 2 + tb],
+                     (x->m + rows - 1) / rows * of.across * of.parts, 256, bytes, of);
 }
 /* to [n] += sums over strips of rows, or over `parts` of `from`. */
 static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first = 0,
