@@ -5937,15 +5937,11 @@ static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride,
 static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x, size_t ldx,
                                 const miras__bf16 *d, size_t ldd, size_t m, size_t n, size_t rows) {
   miras_fast::miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
-  of.parts = miras__fast_split(m, n, rows);
-  if (of.parts > 1 && !f->library) {
-    of.sums = f->sums;
-    miras__fast_multiply(f, &of, 1, 0);
-    miras__fast_fold(f, to, m * n, m * n, 0, 1, 1, 0, f->sums, of.parts);
-    return;
-  }
-  of.wide = to, of.ldc = (unsigned)n, of.adds = 1, of.parts = 1;
+  const unsigned parts = f->library ? 1 : miras__fast_split(m, n, rows);
+  if (parts > 1) of.sums = f->sums, of.parts = parts;
+  else of.wide = to, of.ldc = (unsigned)n, of.adds = 1;
   miras__fast_multiply(f, &of, 1, 0);
+  if (of.sums) miras__fast_fold(f, to, m * n, m * n, 0, 1, 1, 0, f->sums, parts);
 }
 
 /* Sums of columns over rows. */
@@ -6008,6 +6004,12 @@ static unsigned miras__fast_ldx(const miras__fast_layer *a, int i) {
 static unsigned miras__fast_ldd(const miras__fast_layer *a, int i) {
   return (unsigned)miras__fast_ld(a->p, i, 1);
 }
+/* The rows of array i, or (grad) of its gradient, from column `at` on, and how far apart they lie. */
+static miras__bf16 *miras__fast_lines(const miras__fast_layer *a, int i, size_t at, int grad,
+                                      unsigned *ld) {
+  *ld = (unsigned)miras__fast_ld(a->p, i, grad);
+  return grad ? miras__fast_d(a, i, at) : miras__fast_x(a, i, at);
+}
 static float *miras__fast_param(const miras__fast_layer *a, int id) {
   return a->f->params + a->layer->first + miras__param_at(&a->p->param[id]);
 }
@@ -6043,6 +6045,10 @@ static miras_fast::miras__fast_product miras__fast_by(const miras__fast_layer *a
   if (biased) of.bias = miras__fast_bias_at(a->f, of.b, w->rows, cols, w->rows, ld);
   return of;
 }
+/* Where an operation of the layer at hand has its part of the texts' states. */
+static unsigned char *miras__fast_state(const miras__fast_layer *a, const miras__op *o) {
+  return a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o);
+}
 /* Factors of gates, and behind them constant decays. */
 static float *miras__fast_factors(const miras__fast_layer *a) {
   return a->f->constants + a->f->layer_constants[a->l];
@@ -6069,45 +6075,30 @@ static void miras__fast_map(const miras__fast_layer *a, const miras_fast::miras_
 
 /* What a pointwise operation is: forward, back, and how many columns. */
 static int miras__fast_map_kind(const miras__op *o, int back) {
-  switch (o->what) {
-    case MIRAS__OP_GATE: return back ? miras_fast::MIRAS__MAP_GATE_BACK
-                                     : miras_fast::MIRAS__MAP_GATE;
-    case MIRAS__OP_MULTIPLY: return back ? miras_fast::MIRAS__MAP_TIMES_BACK
-                                         : miras_fast::MIRAS__MAP_TIMES;
-    case MIRAS__OP_RELU2: return back ? miras_fast::MIRAS__MAP_F_BACK : miras_fast::MIRAS__MAP_F;
-    case MIRAS__OP_SQUASH: return back ? miras_fast::MIRAS__MAP_SQUASH_BACK
-                                       : miras_fast::MIRAS__MAP_F;
+  switch (o->what) {                 /* what goes back is the next one, of SQUASH the one behind that  */
+    case MIRAS__OP_GATE: return miras_fast::MIRAS__MAP_GATE + back;
+    case MIRAS__OP_MULTIPLY: return miras_fast::MIRAS__MAP_TIMES + back;
+    case MIRAS__OP_RELU2: return miras_fast::MIRAS__MAP_F + back;
+    case MIRAS__OP_SQUASH: return miras_fast::MIRAS__MAP_F + 2 * back;
     default: return miras_fast::MIRAS__MAP_COPY;
   }
 }
 static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o, int back) {
-  const size_t cols = (size_t)o->cols * (o->what == MIRAS__OP_JOIN || o->what == MIRAS__OP_READ
-                                           ? o->heads : 1);
-  miras_fast::miras__fast_map x = miras__fast_map_of(a, o, miras__fast_map_kind(o, back), cols);
-  const int in = o->what == MIRAS__OP_SQUASH ? o->out : o->in[0];
-  const size_t at = o->what == MIRAS__OP_SQUASH ? o->out_at : o->in_at[0];
+  const int squash = o->what == MIRAS__OP_SQUASH, in = squash ? o->out : o->in[0];
+  const int heads = o->what == MIRAS__OP_JOIN || o->what == MIRAS__OP_READ ? o->heads : 1;
+  const size_t at = squash ? o->out_at : o->in_at[0];
+  miras_fast::miras__fast_map x =
+    miras__fast_map_of(a, o, miras__fast_map_kind(o, back), (size_t)o->cols * (size_t)heads);
+  const int copies = back && x.what == miras_fast::MIRAS__MAP_COPY;    /* what it made alone counts */
   if (o->what == MIRAS__OP_SCALE) x.scale = a->p->scales[o->part];
   if (o->what == MIRAS__OP_RELU2) x.function = MIRAS_FN_RELU2;
-  if (!back) {
-    x.x = miras__fast_x(a, in, at), x.ldx = miras__fast_ldx(a, in);
-    if (o->in[1])
-      x.u = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldu = miras__fast_ldx(a, o->in[1]);
-    x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
-    miras__fast_map(a, &x);
-    return;
-  }
-  x.y = miras__fast_d(a, in, at), x.ldy = miras__fast_ldd(a, in);
-  x.adds = o->what != MIRAS__OP_SQUASH && (o->adds & 1);
-  if (x.what == miras_fast::MIRAS__MAP_COPY) {
-    x.x = miras__fast_d(a, o->out, o->out_at), x.ldx = miras__fast_ldd(a, o->out);
-    miras__fast_map(a, &x);
-    return;
-  }
-  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
-  x.x = miras__fast_x(a, in, at), x.ldx = miras__fast_ldx(a, in);
-  if (o->in[1]) {
-    x.u = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldu = miras__fast_ldx(a, o->in[1]);
-    x.z = miras__fast_d(a, o->in[1], o->in_at[1]), x.ldz = miras__fast_ldd(a, o->in[1]);
+  x.x = miras__fast_lines(a, copies ? o->out : in, copies ? o->out_at : at, copies, &x.ldx);
+  x.y = miras__fast_lines(a, back ? in : o->out, back ? at : o->out_at, back, &x.ldy);
+  x.adds = back && !squash && (o->adds & 1);
+  if (o->in[1] && !copies) x.u = miras__fast_lines(a, o->in[1], o->in_at[1], 0, &x.ldu);
+  if (back && !copies) x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
+  if (x.d && x.u) {
+    x.z = miras__fast_lines(a, o->in[1], o->in_at[1], 1, &x.ldz);
     x.adds_z = o->adds >> 1 & 1;
   }
   miras__fast_map(a, &x);
@@ -6115,6 +6106,10 @@ static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o
 
 /* ---- norms ---- */
 
+static void miras__fast_norm(miras__fast *f, const miras_fast::miras__fast_norm &x) {
+  miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm<1>
+                               : miras_fast::miras__run_fast_norm<0>, x);
+}
 /* Back through a norm, and the gradients of its gain and bias; NULL: there is none. */
 static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_norm &x,
                                   float *gain, float *bias) {
@@ -6136,22 +6131,21 @@ static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_
 static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__program *p = a->p;
   const int layered = p->norm && (o->param == MIRAS__W_NORM1 || o->param == MIRAS__W_NORM2);
-  const int headed = o->what == MIRAS__OP_HEAD_NORM, shift = o->what == MIRAS__OP_SHIFT;
-  const int stream = o->what == MIRAS__OP_NORM || shift;
+  const int headed = o->what == MIRAS__OP_HEAD_NORM;
+  const int stream = o->what == MIRAS__OP_NORM || o->what == MIRAS__OP_SHIFT;
   const int bias = layered ? o->param + 1
                  : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
-  const size_t cols = (size_t)o->heads * o->cols;
   miras_fast::miras__fast_norm x = {};
   if (stream && !o->param) {         /* the stream itself                                         */
-    miras_fast::miras__fast_map copy = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_COPY, cols);
-    copy.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->in[0], 0);
-    copy.ldx = back ? miras__fast_ldd(a, o->out) : (unsigned)miras__fast_width(a->f);
+    miras_fast::miras__fast_map copy = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_COPY,
+                                                          (size_t)o->heads * o->cols);
+    copy.x = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &copy.ldx);
     copy.y = back ? a->f->ds : miras__fast_x(a, o->out, 0), copy.adds = back;
     copy.ldy = (unsigned)miras__fast_width(a->f);
     miras__fast_map(a, &copy);
     return;
   }
-  x.x = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldx = miras__fast_ldx(a, o->in[0]);
+  x.x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &x.ldx);
   x.heads = o->heads, x.n = o->cols, x.items = (unsigned)(a->rows * o->heads);
   x.step = headed ? o->cols : 0;
   x.lanes = miras__fast_lanes(o->cols);
@@ -6159,21 +6153,18 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   x.epsilon = headed ? p->out_epsilon : o->param ? p->epsilon : p->inner_epsilon;
   if (o->param) x.gain = miras__fast_param(a, o->param);
   if (bias) x.bias = miras__fast_param(a, bias);
-  if (headed && o->in[1])
-    x.gate = miras__fast_x(a, o->in[1], o->in_at[1]), x.ld_gate = miras__fast_ldx(a, o->in[1]);
+  if (headed && o->in[1]) x.gate = miras__fast_lines(a, o->in[1], o->in_at[1], 0, &x.ld_gate);
   if (!back) {
-    x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
-    miras__fast_groups(a->f, x.gate ? miras_fast::miras__run_fast_norm<1>
-                                    : miras_fast::miras__run_fast_norm<0>, x);
+    x.y = miras__fast_lines(a, o->out, o->out_at, 0, &x.ldy);
+    miras__fast_norm(a->f, x);
     return;
   }
-  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
+  x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
   x.stats = a->f->stats;
-  x.dx = stream ? a->f->ds : miras__fast_d(a, o->in[0], o->in_at[0]);
-  x.ld_dx = stream ? (unsigned)miras__fast_width(a->f) : miras__fast_ldd(a, o->in[0]);
+  x.dx = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &x.ld_dx);
+  if (stream) x.dx = a->f->ds;       /* of the same width                                         */
   if (stream || o->adds & 1) x.base = x.dx, x.ld_base = x.ld_dx;
-  if (x.gate)
-    x.dgate = miras__fast_d(a, o->in[1], o->in_at[1]), x.ld_dgate = miras__fast_ldd(a, o->in[1]);
+  if (x.gate) x.dgate = miras__fast_lines(a, o->in[1], o->in_at[1], 1, &x.ld_dgate);
   miras__fast_norm_back(a->f, x, o->param ? miras__fast_dparam(a, o->param) : NULL,
                         bias ? miras__fast_dparam(a, bias) : NULL);
 }
@@ -6182,17 +6173,16 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
 static void miras__fast_shift(const miras__fast_layer *a, const miras__op *o, int back) {
   miras_fast::miras__fast_map x = miras__fast_map_of(
     a, NULL, back ? miras_fast::MIRAS__MAP_SHIFT_BACK : miras_fast::MIRAS__MAP_SHIFT, a->p->width);
+  miras__bf16 *const at = miras__fast_lines(a, o->out, 0, back, &x.ldx);
   const miras__op *tail = o;
   if (!back) miras__fast_norms(a, o, 0);
   x.per = (unsigned)a->f->length;
   while (a->f->sits && (tail->what != MIRAS__OP_TAIL || a->p->tail[tail->part].array != o->out))
     tail++;
-  if (a->f->sits) x.tails = a->f->texts + a->f->now_at + miras__fast_state_at(a->p, tail);
+  if (a->f->sits) x.tails = miras__fast_state(a, tail);
   x.apart = a->f->apart;
-  x.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->out, 0);
-  x.y = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->out, a->p->ld_x);
-  if (back) x.u = miras__fast_d(a, o->out, a->p->ld_x);
-  x.ldx = x.ldu = x.ldy = miras__fast_ldx(a, o->out);
+  x.x = at, x.y = back ? at : at + a->p->ld_x, x.ldu = x.ldy = x.ldx;
+  if (back) x.u = at + a->p->ld_x;
   miras__fast_map(a, &x);
   if (back) miras__fast_norms(a, o, 1);
 }
@@ -6201,12 +6191,10 @@ static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int 
   miras_fast::miras__fast_map x = miras__fast_map_of(
     a, NULL, back ? miras_fast::MIRAS__MAP_MIX_BACK : miras_fast::MIRAS__MAP_SKIP, w);
   x.w = miras__fast_param(a, MIRAS__W_SHIFT) + at;
-  x.x = back ? miras__fast_d(a, o->out, 0) : miras__fast_x(a, o->in[0], 0);
-  x.y = back ? miras__fast_d(a, o->in[0], 0) : miras__fast_x(a, o->out, 0);
-  x.ldx = miras__fast_ldx(a, back ? o->out : o->in[0]);
-  x.ldy = x.ldz = miras__fast_ldx(a, back ? o->in[0] : o->out);
-  if (back) x.z = miras__fast_d(a, o->in[0], ld), x.adds = x.adds_z = o->adds & 1;
-  else x.u = miras__fast_x(a, o->in[0], ld), x.ldu = x.ldx;
+  x.x = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldx);
+  x.y = miras__fast_lines(a, back ? o->in[0] : o->out, 0, back, &x.ldy);
+  if (back) x.z = x.y + ld, x.ldz = x.ldy, x.adds = x.adds_z = o->adds & 1;
+  else x.u = x.x + ld, x.ldu = x.ldx;
   miras__fast_map(a, &x);
   if (!back) return;
   miras__fast_sum_times(a->f, x.x, x.ldx, miras__fast_x(a, o->in[0], ld), x.ldy, w);
@@ -6241,93 +6229,78 @@ static void miras__fast_times_weights(const miras__fast_layer *a, const miras__o
 static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__program *p = a->p;
   const miras__param *w = &p->param[o->param];
-  const size_t ld = miras__fast_matrix_ld(p, o), cols = miras__columns_of(p, w);
-  const miras__bf16 *const matrix = miras__fast_matrix(a, o);
-  const miras__bf16 *const x = miras__fast_x(a, o->in[0], o->in_at[0]);
-  const unsigned ldx = miras__fast_ldx(a, o->in[0]);
+  unsigned ldx, ldd;
+  const miras__bf16 *const x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &ldx);
+  const miras__bf16 *const d = miras__fast_lines(a, o->out, o->out_at, 1, &ldd);
   miras_fast::miras__fast_product of;
   if (!back) {
     of = miras__fast_by(a, o, x, ldx, miras__fast_biased(a, o));
-    of.ldc = miras__fast_ldx(a, o->out);
+    of.c = miras__fast_lines(a, o->out, o->out_at, 0, &of.ldc);
     if (miras__fast_is_wide(p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
-    else of.c = miras__fast_x(a, o->out, o->out_at);
     miras__fast_multiply(a->f, &of, 0, 0);
     return;
   }
-  of = miras__fast_product_of(miras__fast_d(a, o->out, o->out_at), miras__fast_ldd(a, o->out),
-                              matrix, ld, a->rows, w->rows, cols);
-  of.c = miras__fast_d(a, o->in[0], o->in_at[0]), of.ldc = miras__fast_ldd(a, o->in[0]);
+  of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o), miras__fast_matrix_ld(p, o),
+                              a->rows, w->rows, miras__columns_of(p, w));
+  of.c = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &of.ldc);
   of.adds = o->adds & 1;
   miras__fast_multiply(a->f, &of, 0, 1);
-  miras__fast_times_weights(a, o, x, ldx, of.a, of.lda);
-}
-
-static miras_fast::miras__fast_drop miras__fast_drop_of(const miras__fast *f, size_t site,
-                                                        size_t rows) {
-  const float rate = f->m->desc.dropout;
-  miras_fast::miras__fast_drop x = {};
-  x.now = f->now;
-  x.seed = miras__hash(f->m->desc.seed + 1);
-  x.call = f->call, x.site = site;
-  x.limit = (uint32_t)((double)rate * 4294967296.0), x.scale = 1.0f / (1.0f - rate);
-  x.ld = (unsigned)miras__fast_width(f);
-  x.eights = x.ld / 8, x.items = rows * x.eights;
-  return x;
+  miras__fast_times_weights(a, o, x, ldx, d, ldd);
 }
 
 /* Is dropout at work: of a call that trains? */
 static int miras__fast_drops(const miras__fast *f) { return f->m->desc.dropout > 0 && f->taped; }
+/* y = base + mask x, base NULL: zero. */
+static void miras__fast_drop(miras__fast *f, size_t site, const miras__bf16 *base,
+                             const miras__bf16 *x, miras__bf16 *y) {
+  const float rate = f->m->desc.dropout;
+  miras_fast::miras__fast_drop a = {};
+  a.base = base, a.x = x, a.y = y, a.now = f->now;
+  a.seed = miras__hash(f->m->desc.seed + 1);
+  a.call = f->call, a.site = site;
+  a.limit = (uint32_t)((double)rate * 4294967296.0), a.scale = 1.0f / (1.0f - rate);
+  a.ld = (unsigned)miras__fast_width(f);
+  a.eights = a.ld / 8, a.items = (size_t)f->batch * (size_t)f->length * a.eights;
+  miras__fast_rows(f, miras_fast::miras__run_fast_drop, a.items, a);
+}
 
 /* y = x + u W + b; back du, and the weights' gradients. */
 static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, int back) {
-  const miras__program *p = a->p;
-  const miras__param *w = &p->param[o->param];
-  const size_t width = p->width, ldw = miras__fast_width(a->f);
-  const int drop = p->drops && miras__fast_drops(a->f);
-  const miras__bf16 *const u = miras__fast_x(a, o->in[1], 0);
-  const unsigned ldu = miras__fast_ldx(a, o->in[1]);
-  const size_t ld = w->rows ? miras__fast_matrix_ld(p, o) : 0;
-  miras_fast::miras__fast_drop mask =
-    miras__fast_drop_of(a->f, a->layer->site + o->part, a->rows);
+  const miras__param *w = &a->p->param[o->param];
+  const int drop = a->p->drops && miras__fast_drops(a->f);
+  const size_t site = a->layer->site + o->part;
+  const unsigned ld = (unsigned)miras__fast_width(a->f);
   miras_fast::miras__fast_product of;
-  miras_fast::miras__fast_map copy = miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_ADD, ldw);
+  miras_fast::miras__fast_map copy = miras__fast_map_of(
+    a, NULL, back ? miras_fast::MIRAS__MAP_COPY : miras_fast::MIRAS__MAP_ADD, ld);
+  const miras__bf16 *const u = miras__fast_lines(a, o->in[1], 0, 0, &copy.ldu), *d = a->f->ds;
+  copy.ldx = copy.ldy = ld;
   if (!back) {
-    miras__bf16 *const y = miras__fast_x(a, o->out, 0);
+    miras__bf16 *const y = miras__fast_x(a, o->out, 0), *const to = drop ? a->f->room : y;
     const miras__bf16 *const x = miras__fast_x(a, o->in[0], 0);
-    miras__bf16 *const to = drop ? a->f->room : y;
     if (w->rows) {
-      of = miras__fast_by(a, o, u, ldu, w->bias);
-      of.c = to, of.ldc = (unsigned)ldw;
+      of = miras__fast_by(a, o, u, copy.ldu, w->bias);
+      of.c = to, of.ldc = ld;
       if (!drop) of.base = x;
       miras__fast_multiply(a->f, &of, 0, 0);
     } else if (!drop) {
-      copy.x = x, copy.ldx = copy.ldy = (unsigned)ldw, copy.u = u, copy.ldu = ldu, copy.y = y;
+      copy.x = x, copy.u = u, copy.y = y;
       miras__fast_map(a, &copy);
     }
-    if (!drop) return;
-    mask.base = x, mask.x = w->rows ? to : u, mask.y = y;
-    miras__fast_rows(a->f, miras_fast::miras__run_fast_drop, mask.items, mask);
+    if (drop) miras__fast_drop(a->f, site, x, w->rows ? to : u, y);
     return;
   }
-  {
-    const miras__bf16 *d = a->f->ds;
-    miras__bf16 *const du = miras__fast_d(a, o->in[1], 0);
-    if (drop) {
-      mask.x = d, mask.y = a->f->room;
-      miras__fast_rows(a->f, miras_fast::miras__run_fast_drop, mask.items, mask);
-      d = a->f->room;
-    }
-    if (!w->rows) {
-      copy.what = miras_fast::MIRAS__MAP_COPY;
-      copy.x = d, copy.ldx = (unsigned)ldw, copy.y = du, copy.ldy = miras__fast_ldd(a, o->in[1]);
-      miras__fast_map(a, &copy);
-      return;
-    }
-    of = miras__fast_product_of(d, ldw, miras__fast_matrix(a, o), ld, a->rows, w->rows, width);
-    of.c = du, of.ldc = miras__fast_ldd(a, o->in[1]);
-    miras__fast_multiply(a->f, &of, 0, 1);
-    miras__fast_times_weights(a, o, u, ldu, d, ldw);
+  if (drop) miras__fast_drop(a->f, site, NULL, d, a->f->room), d = a->f->room;
+  copy.x = d, copy.y = miras__fast_lines(a, o->in[1], 0, 1, &copy.ldy);
+  if (!w->rows) {
+    miras__fast_map(a, &copy);
+    return;
   }
+  of = miras__fast_product_of(d, ld, miras__fast_matrix(a, o), miras__fast_matrix_ld(a->p, o),
+                              a->rows, w->rows, a->p->width);
+  of.c = copy.y, of.ldc = copy.ldy;
+  miras__fast_multiply(a->f, &of, 0, 1);
+  miras__fast_times_weights(a, o, u, copy.ldu, d, ld);
 }
 
 /* ---- what heads read ---- */
@@ -6336,8 +6309,7 @@ static miras_fast::miras__fast_conv miras__fast_conv_of(const miras__fast_layer 
                                                         const miras__op *o) {
   const miras__array *r = &a->p->array[o->out];
   miras_fast::miras__fast_conv x = {};
-  x.heads = r->heads, x.n = r->dim, x.group = r->grad_heads / r->heads;
-  if (!r->by_head) x.group = 1;
+  x.heads = r->heads, x.n = r->dim, x.group = r->by_head ? r->grad_heads / r->heads : 1;
   x.tokens = (unsigned)a->f->length, x.scale = 1;
   if (r->dim > 256) x.n = 8, x.heads = r->heads * r->dim / 8;   /* no lengths: any pieces     */
   x.items = (unsigned)(a->rows * x.heads);
@@ -6356,10 +6328,10 @@ static void miras__fast_with_length(const miras__fast_layer *a, const miras__op 
 static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, int back) {
   miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
   miras__fast_with_length(a, o, &x);
-  x.x = miras__fast_x(a, o->out, 0), x.ldx = miras__fast_ldx(a, o->out);
+  x.x = miras__fast_lines(a, o->out, 0, 0, &x.ldx);
   if (!back) {
     if (miras__fast_conv_before(a->p, o)) return;
-    x.y = miras__fast_x(a, o->out, 0), x.ldy = x.ldx;
+    x.y = miras__fast_lines(a, o->out, 0, 0, &x.ldy);
     miras__fast_groups(a->f, miras_fast::miras__run_fast_conv, x);
     return;
   }
@@ -6367,7 +6339,7 @@ static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, i
   x.heads *= x.group, x.items *= x.group;
   if (x.group > 1 && x.inverse) return;                /* the convolution's adjoint does it       */
   x.group = 1;
-  x.d = x.y = miras__fast_d(a, o->out, 0), x.ldd = x.ldy = miras__fast_ldd(a, o->out);
+  x.d = x.y = miras__fast_lines(a, o->out, 0, 1, &x.ldd), x.ldy = x.ldd;
   miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
 }
 
@@ -6378,7 +6350,7 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   const size_t cols = (size_t)p->array[o->out].heads * p->array[o->out].dim;
   miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
   miras_fast::miras__fast_sums s = {};
-  x.x = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldx = miras__fast_ldx(a, o->in[0]);
+  x.x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &x.ldx);
   x.function = o->function;
   if (w->rows) x.taps = w->rows, x.w = miras__fast_param(a, o->param);
   if (w->rows && w->bias && p->param[w->bias].rows) x.bias = miras__fast_param(a, w->bias);
@@ -6386,49 +6358,48 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
     const miras__tail *tail = &p->tail[o->part];
     const miras__op *keeps = p->op;
     while (keeps->what != MIRAS__OP_TAIL || keeps->part != o->part) keeps++;
-    x.tails = a->f->texts + a->f->now_at + miras__fast_state_at(p, keeps);
-    x.tails += (o->in_at[0] - tail->at) * 2;
+    x.tails = miras__fast_state(a, keeps) + (o->in_at[0] - tail->at) * 2;
     x.apart = a->f->apart, x.ld_tail = tail->cols;
   }
   if (!back) {
     if (length) miras__fast_with_length(a, length, &x);
-    x.y = miras__fast_x(a, o->out, o->out_at), x.ldy = miras__fast_ldx(a, o->out);
+    x.y = miras__fast_lines(a, o->out, o->out_at, 0, &x.ldy);
     miras__fast_groups(a->f, miras_fast::miras__run_fast_conv, x);
     return;
   }
-  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
+  x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
   if (x.group > 1 && length && p->mixer.length != 0) {
     /* heads that share a key: their gradients are added up before its length's adjoint */
     miras_fast::miras__fast_conv y = miras__fast_conv_of(a, length);
     miras__fast_with_length(a, length, &y);
-    y.x = miras__fast_x(a, o->out, 0), y.ldx = miras__fast_ldx(a, o->out);
+    y.x = miras__fast_lines(a, o->out, 0, 0, &y.ldx);
     y.d = x.d, y.ldd = x.ldd, y.y = a->f->room, y.ldy = (unsigned)miras__up8(cols);
     miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, y);
     x.d = y.y, x.ldd = y.ldy, x.group = 1;
   }
-  x.y = x.taps ? a->f->room : miras__fast_d(a, o->in[0], o->in_at[0]);
-  x.ldy = x.taps ? (unsigned)miras__up8(cols) : miras__fast_ldd(a, o->in[0]);
-  x.adds = !x.taps && (o->adds & 1);
-  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
-  if (!x.taps) return;
+  x.y = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &x.ldy);
+  x.adds = o->adds & 1;
+  if (!x.taps) {
+    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
+    return;
+  }
+  miras_fast::miras__fast_conv dz = x;               /* what is in front of the function          */
+  dz.y = a->f->room, dz.ldy = (unsigned)miras__up8(cols), dz.adds = 0;
+  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, dz);
   s.what = miras_fast::MIRAS__SUM_CONV, s.taps = x.taps, s.sets = x.taps + (x.bias != NULL);
-  s.d = a->f->room, s.ldd = x.ldy, s.x = x.x, s.ldx = x.ldx;
-  s.cols = (unsigned)cols;
+  s.d = dz.y, s.ldd = dz.ldy, s.x = x.x, s.ldx = x.ldx, s.cols = (unsigned)cols;
   miras__fast_sum(a->f, &s);
   miras__fast_fold(a->f, miras__fast_dparam(a, o->param), x.taps * cols, s.sets * cols);
   if (x.bias)
     miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), cols, s.sets * cols, x.taps * cols);
-  x.d = a->f->room, x.ldd = x.ldy;
-  x.y = miras__fast_d(a, o->in[0], o->in_at[0]), x.ldy = miras__fast_ldd(a, o->in[0]);
-  x.adds = o->adds & 1;
-  x.items = (unsigned)a->rows;
+  x.d = dz.y, x.ldd = dz.ldy, x.items = (unsigned)a->rows;
   miras__fast_rows(a->f, miras_fast::miras__run_fast_conv_turned, a->rows * (cols / 8), x);
 }
 
 static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o) {
   miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
-  x.d = miras__fast_d(a, o->out, o->out_at), x.ldd = miras__fast_ldd(a, o->out);
-  x.y = miras__fast_d(a, o->in[0], o->in_at[0]), x.ldy = miras__fast_ldd(a, o->in[0]);
+  x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
+  x.y = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &x.ldy);
   x.adds = o->adds & 1;
   miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
 }
@@ -6452,10 +6423,8 @@ static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int
   const miras__array *y = &a->p->array[to];
   miras_fast::miras__fast_rope x = {};
   if (angles) x.angles = miras__fast_floats(a, angles), x.turn = (unsigned)r->turn;
-  x.x = back ? miras__fast_d(a, to, 0) : miras__fast_x(a, from, at);
-  x.ldx = back ? miras__fast_ldd(a, to) : miras__fast_ldx(a, from);
-  x.y = back ? miras__fast_d(a, from, at) : miras__fast_x(a, to, 0);
-  x.ldy = back ? miras__fast_ldd(a, from) : miras__fast_ldx(a, to);
+  x.x = miras__fast_lines(a, back ? to : from, back ? 0 : at, back, &x.ldx);
+  x.y = miras__fast_lines(a, back ? from : to, back ? at : 0, back, &x.ldy);
   x.heads = rotates ? o->heads : back ? y->grad_heads : y->heads;
   x.n = rotates ? o->cols : y->dim;
   x.way = (unsigned)r->way, x.tokens = (unsigned)a->f->length;
@@ -6749,7 +6718,7 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
     miras_fast::miras__fast_token token;
     token.of = x, token.texts = a->f->texts, token.apart = a->f->apart / 4;
     token.of.apart = miras__fast_x(a, m->erase, 0), token.replace = miras__fast_x(a, m->replace, 0);
-    token.s = (float *)(void *)(a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o));
+    token.s = (float *)(void *)miras__fast_state(a, o);
     token.gated = (unsigned)miras__fast_fuses(a);
     if (token.gated) {
       const miras__op *gates = a->p->op;
@@ -6825,15 +6794,10 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
   miras_fast::miras__fast_map x =
     miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_SKIP, m->value);
   x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)each;
-  if (!back) {
-    x.x = x.y = miras__fast_x(a, o->out, 0), x.ldx = x.ldy = miras__fast_ldx(a, o->out);
-    x.u = miras__fast_x(a, o->in[0], 0), x.ldu = miras__fast_ldx(a, o->in[0]);
-    miras__fast_map(a, &x);
-    return;
-  }
-  x.x = x.y = miras__fast_d(a, o->in[0], 0), x.ldx = x.ldy = miras__fast_ldd(a, o->in[0]);
-  x.u = miras__fast_d(a, o->out, 0), x.ldu = miras__fast_ldd(a, o->out);
+  x.y = miras__fast_lines(a, back ? o->in[0] : o->out, 0, back, &x.ldy), x.x = x.y, x.ldx = x.ldy;
+  x.u = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldu);
   miras__fast_map(a, &x);
+  if (!back) return;
   miras__fast_sum_times(a->f, x.u, x.ldu, miras__fast_x(a, o->in[0], 0),
                         miras__fast_ldx(a, o->in[0]), m->value);
   miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->value / each, m->value, 0, each, each);
@@ -6845,7 +6809,7 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
 static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o) {
   const miras__tail *t = &a->p->tail[o->part];
   miras_fast::miras__fast_moved x = {};
-  x.texts = a->f->texts + a->f->now_at + miras__fast_state_at(a->p, o), x.apart = a->f->apart;
+  x.texts = miras__fast_state(a, o), x.apart = a->f->apart;
   x.batch = (unsigned)a->f->rows;
   x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
   x.back = t->back, x.items = t->cols / 8;
@@ -7164,13 +7128,9 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
     norm.x = f->dlast, norm.y = f->x;
-    miras__fast_groups(f, miras_fast::miras__run_fast_norm<0>, norm);
+    miras__fast_norm(f, norm);
   }
-  if (miras__fast_drops(f)) {
-    miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
-    drop.x = drop.y = f->x;
-    miras__fast_rows(f, miras_fast::miras__run_fast_drop, drop.items, drop);
-  }
+  if (miras__fast_drops(f)) miras__fast_drop(f, 0, NULL, f->x, f->x);
   for (l = 0, f->now_at = MIRAS__TEXT_AT; l < m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
     miras__fast_layer_run(f, l, 0);
@@ -7178,7 +7138,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   }
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
-  miras__fast_groups(f, miras_fast::miras__run_fast_norm<0>, norm);
+  miras__fast_norm(f, norm);
   head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
   head.scales = miras__fast_scales(f, f->head, m->width, m->outs);
   if (m->offset) head.bias = miras__fast_bias_at(f, f->head, m->width, m->outs, m->outs, width);
@@ -7239,11 +7199,7 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.d = f->dlast, norm.dx = f->ds;
   miras__fast_norm_back(f, norm, f->grads + m->norm, norm.bias ? f->grads + m->bias : NULL);
   for (l = m->desc.layers; l-- > 0;) miras__fast_layer_run(f, l, 1);
-  if (miras__fast_drops(f)) {
-    miras_fast::miras__fast_drop drop = miras__fast_drop_of(f, 0, rows);
-    drop.x = drop.y = f->ds;
-    miras__fast_rows(f, miras_fast::miras__run_fast_drop, drop.items, drop);
-  }
+  if (miras__fast_drops(f)) miras__fast_drop(f, 0, NULL, f->ds, f->ds);
   embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
   embed.rows = (unsigned)rows, embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
   embed.x = f->dlast;
