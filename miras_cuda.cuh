@@ -997,10 +997,13 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
 
 #ifndef MIRAS__NO_TRAINER
 /* A number of tasks, and what they are told. */
-enum { MIRAS__CALL_BEGIN, MIRAS__CALL_COUNT, MIRAS__TILE_BEGIN, MIRAS__LAYER_TASK, MIRAS__TILE_END,
-       MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__TILE_BEGIN_BWD, MIRAS__EMBED_BWD,
-       MIRAS__JOB_TASK, MIRAS__NORM_TASK, MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TEXT_BEGIN,
-       MIRAS__TEXT_END, MIRAS__TEXT_MOVED };
+#define MIRAS__TASKS(X) \
+  X(call_begin) X(call_count) X(tile_begin) X(layer_task) X(tile_end) X(call_end) \
+  X(tile_end_bwd) X(tile_begin_bwd) X(embed_bwd) X(job_task) X(norm_task) X(adam_begin) \
+  X(adam_task)
+#define MIRAS_X(name) MIRAS__DO_##name,
+enum { MIRAS__TASKS(MIRAS_X) MIRAS__TEXT_BEGIN, MIRAS__TEXT_END, MIRAS__TEXT_MOVED };
+#undef MIRAS_X
 
 /* Running texts: text `index` is taken up; ... */
 __device__ static void miras__text_begin(const miras__phase *ph, size_t b) {
@@ -1053,10 +1056,10 @@ __device__ static void *miras__tasks_told(const miras__tasks *a) {
     words[i] = from[i];
   __syncthreads();
   if (!threadIdx.x) {
-    if (a->task < MIRAS__JOB_TASK || a->task >= MIRAS__TEXT_BEGIN) {
+    if (a->task < MIRAS__DO_job_task || a->task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = trainer;
       phase->all.k = miras__kernels_best();
-    } else if (a->task == MIRAS__JOB_TASK) {
+    } else if (a->task == MIRAS__DO_job_task) {
       jobs->k = miras__kernels_best();
     } else {
       adam->trainer = trainer;
@@ -1074,19 +1077,10 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
   unsigned i;
   for (i = blockIdx.x; i < a.count; i += gridDim.x)
     switch (a.task) {
-      case MIRAS__CALL_BEGIN: miras__call_begin(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__CALL_COUNT: miras__call_count(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__TILE_BEGIN: miras__tile_begin(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__LAYER_TASK: miras__layer_task(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__TILE_END: miras__tile_end(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__CALL_END: miras__call_end(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__TILE_END_BWD: miras__tile_end_bwd(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__TILE_BEGIN_BWD: miras__tile_begin_bwd(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__EMBED_BWD: miras__embed_bwd(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__JOB_TASK: miras__job_task(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__NORM_TASK: miras__norm_task(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__ADAM_BEGIN: miras__adam_begin(told, (int)i, (int)blockIdx.x); break;
-      case MIRAS__ADAM_TASK: miras__adam_task(told, (int)i, (int)blockIdx.x); break;
+#define MIRAS_X(name) \
+      case MIRAS__DO_##name: miras__##name(told, (int)i, (int)blockIdx.x); break;
+      MIRAS__TASKS(MIRAS_X)
+#undef MIRAS_X
       case MIRAS__TEXT_BEGIN: miras__text_begin(phase, i); break;
       case MIRAS__TEXT_END: miras__text_end(phase, a.rows, i, (int)blockIdx.x); break;
       default: miras__text_moved(phase, i);
@@ -1171,30 +1165,31 @@ static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpy
                             cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, bytes, way, stream) == cudaSuccess;
 }
+static int miras__cuda_clear(void *to, size_t bytes, cudaStream_t stream) {
+  return !bytes || cudaMemsetAsync(to, 0, bytes, stream) == cudaSuccess;
+}
+static miras_result miras__cuda_done(int ok) { return ok ? MIRAS_OK : MIRAS_ERR_DEVICE; }
 
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
                                     size_t bytes, cudaStream_t stream) {
   const cudaMemcpyKind way = cudaMemcpyHostToDevice;
   miras_memory held;
-  size_t heads;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!miras_cuda_memory_size(m, NULL, 0)) return MIRAS_ERR_DESC;
   if (bytes < miras__cuda_layout(&held, m, device, NULL, 0)) return MIRAS_ERR_SIZE;
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
-  heads = (size_t)m->plan.d.heads;
-  return miras__cuda_load(miras_cuda::miras__run_forward) &&
-                 miras__cuda_load(miras_cuda::miras__run_read) &&
-                 miras__cuda_load(miras_cuda::miras__run_moved) &&
+  return miras__cuda_done(
+    miras__cuda_load(miras_cuda::miras__run_forward) &&
+    miras__cuda_load(miras_cuda::miras__run_read) &&
+    miras__cuda_load(miras_cuda::miras__run_moved) &&
 #ifndef MIRAS_NO_TRAINING
-                 miras__cuda_load(miras_cuda::miras__run_backward) &&
-                 miras__cuda_load(miras_cuda::miras__run_collect) &&
+    miras__cuda_load(miras_cuda::miras__run_backward) &&
+    miras__cuda_load(miras_cuda::miras__run_collect) &&
 #endif
-                 miras__cuda_move(held.params, m->params, m->plan.params * sizeof(float), way,
-                                  stream) &&
-                 miras__cuda_move(held.keep, m->keep, heads * sizeof(float), way, stream) &&
-                 miras__cuda_move(held.state, m->state, m->state_bytes, way, stream)
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+    miras__cuda_move(held.params, m->params, m->plan.params * sizeof(float), way, stream) &&
+    miras__cuda_move(held.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float), way, stream) &&
+    miras__cuda_move(held.state, m->state, m->state_bytes, way, stream));
 }
 
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
@@ -1212,9 +1207,9 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
     return MIRAS_ERR_MISMATCH;
   m->zeros = 0;
   m->sound = 0;
-  return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float), way, stream) &&
-                 miras__cuda_move(m->state, from->state, m->state_bytes, way, stream)
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(
+    miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float), way, stream) &&
+    miras__cuda_move(m->state, from->state, m->state_bytes, way, stream));
 }
 
 float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count) {
@@ -1230,8 +1225,7 @@ void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes) {
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   if (!g) return MIRAS_ERR_ARGUMENT;
-  return cudaMemsetAsync(m->state, 0, m->state_bytes, stream) == cudaSuccess ? MIRAS_OK
-                                                                             : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(miras__cuda_clear(m->state, m->state_bytes, stream));
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -1261,10 +1255,10 @@ miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_m
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
-  return (!x->length || miras__cuda_launch(miras_cuda::miras__run_forward,
-                                           batch * (size_t)m->plan.d.heads, 0, stream, job)) &&
-                 miras__cuda_launch(miras_cuda::miras__run_moved, batch, 0, stream, job)
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(
+    (!x->length || miras__cuda_launch(miras_cuda::miras__run_forward,
+                                      batch * (size_t)m->plan.d.heads, 0, stream, job)) &&
+    miras__cuda_launch(miras_cuda::miras__run_moved, batch, 0, stream, job));
 }
 
 miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
@@ -1275,9 +1269,9 @@ miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *que
   job = miras__cuda_errand(g, NULL);
   job.call.dy = query;
   job.call.y = out;
-  return miras__cuda_launch(miras_cuda::miras__run_read,
-                            (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, 0, stream, job)
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(
+    miras__cuda_launch(miras_cuda::miras__run_read,
+                       (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, 0, stream, job));
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -1301,10 +1295,10 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
   job.call.parts = tape + 16 + tasks * job.call.per;
   job.call.scratch = job.call.parts + tasks * job.call.part;
   job.call.dstate = dstate;
-  return miras__cuda_launch(miras_cuda::miras__run_backward, tasks, 0, stream, job) &&
-                 (!dparams || miras__cuda_launch(miras_cuda::miras__run_collect,
-                                                 (size_t)m->plan.d.heads + 1, 0, stream, job))
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(
+    miras__cuda_launch(miras_cuda::miras__run_backward, tasks, 0, stream, job) &&
+    (!dparams || miras__cuda_launch(miras_cuda::miras__run_collect, (size_t)m->plan.d.heads + 1, 0,
+                                    stream, job)));
 }
 #endif
 
@@ -1373,9 +1367,8 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, vo
   memcpy(g->held, &there, sizeof there);
   moved.m = (miras_cuda::miras_model *)device;
   moved.by = there.by;
-  return miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
-                 miras__cuda_launch(miras_cuda::miras__run_settle, 1, 0, stream, moved)
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
+                          miras__cuda_launch(miras_cuda::miras__run_settle, 1, 0, stream, moved));
 }
 
 float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count) {
@@ -1393,8 +1386,8 @@ miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
   const float *params = miras_cuda_model_params(g, &count);
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
   if (!miras__alike(m, miras__there_of(g).m)) return MIRAS_ERR_MISMATCH;
-  return miras__cuda_move(m->params, params, count * sizeof(float), cudaMemcpyDeviceToHost, stream)
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(miras__cuda_move(m->params, params, count * sizeof(float),
+                                           cudaMemcpyDeviceToHost, stream));
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -1413,8 +1406,9 @@ typedef struct miras__held_trainer {
 static_assert(sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
                 sizeof(miras__held_trainer) <= sizeof(miras_cuda_session), "where it is held");
 
-static miras__held_trainer *miras__held_trainer_of(const miras_cuda_trainer *t) {
-  return (miras__held_trainer *)(void *)t->held;
+/* Of a trainer or a session; NULL of none. */
+template <class T> static miras__held_trainer *miras__held_of(const T *t) {
+  return t ? (miras__held_trainer *)(void *)(uintptr_t)t->held : NULL;
 }
 
 /* A number of tasks, by their number. */
@@ -1430,10 +1424,10 @@ static void miras__cuda_tasks(miras__held_trainer *t, int task, size_t count, co
   a.rows = rows;
   memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
   a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
-  if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
+  if (task < miras_cuda::MIRAS__DO_job_task || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
     memcpy((void *)&a.told.task.phase, argument, sizeof a.told.task.phase);
     if (a.told.task.phase.all.layer) miras_cuda::miras__move(a.told.task.phase.all.layer, by);
-  } else if (task == miras_cuda::MIRAS__JOB_TASK) {
+  } else if (task == miras_cuda::MIRAS__DO_job_task) {
     memcpy((void *)&a.told.task.jobs, argument, sizeof a.told.task.jobs);
     for (i = 0; i < a.told.task.jobs.count; i++)   /* weights to be turned lie in the model */
       if (a.told.task.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
@@ -1446,15 +1440,12 @@ static void miras__cuda_tasks(miras__held_trainer *t, int task, size_t count, co
     t->failed = 1;
 }
 
+#define MIRAS_X(name) miras__##name,
 /* As miras_parallel has it. */
 static void miras__cuda_each(void *user, int count,
                              void (*task)(void *argument, int index, int worker), void *argument) {
-  static void (*const all[])(void *argument, int index, int worker) = {
-    miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
-    miras__call_end, miras__tile_end_bwd, miras__tile_begin_bwd, miras__embed_bwd, miras__job_task,
-    miras__norm_task, miras__adam_begin, miras__adam_task};
+  static void (*const all[])(void *argument, int index, int worker) = {MIRAS__TASKS(MIRAS_X)};
   const int known = (int)MIRAS__COUNT(all);
-  static_assert(MIRAS__COUNT(all) == miras_cuda::MIRAS__TEXT_BEGIN, "in the order of tasks");
   miras__held_trainer *t = (miras__held_trainer *)user;
   int i = 0;
   while (i < known && all[i] != task) i++;
@@ -1462,6 +1453,7 @@ static void miras__cuda_each(void *user, int count,
   if (i < known) miras__cuda_tasks(t, i, (size_t)count, argument, 0);
   else t->failed = 1;
 }
+#undef MIRAS_X
 
 /* The trainer's record on `device`, or its size. */
 static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cuda_model *g,
@@ -1469,6 +1461,7 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
                                          size_t n) {
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
   const miras__there there = miras__there_of(g);
+  const miras_parallel blocks = {miras__cuda_each, t, -MIRAS_CUDA_BLOCKS};
   miras_trainer tr;
   size_t bytes;
   if (d && d->parallel)
@@ -1481,9 +1474,7 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
   memset(t, 0, sizeof *t);
   t->tr = tr;
   t->there = there;
-  t->parallel.user = t;
-  t->parallel.run = miras__cuda_each;
-  t->parallel.workers = -MIRAS_CUDA_BLOCKS;
+  t->parallel = blocks;
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
@@ -1498,13 +1489,13 @@ size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_de
   miras_cuda_trainer draft;
   if (why && why_size) why[0] = 0;
   if (!g) return miras__say(why, why_size, "the model is NULL"), 0;
-  return miras__cuda_trainer_layout(miras__held_trainer_of(&draft), g, d, NULL, why, why_size);
+  return miras__cuda_trainer_layout(miras__held_of(&draft), g, d, NULL, why, why_size);
 }
 
 miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
                                      const miras_trainer_desc *d, void *device, size_t bytes,
                                      cudaStream_t stream) {
-  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
+  miras__held_trainer *held = miras__held_of(t);
   size_t need, params, streams;
   if (!t || !g || !d || !device) return MIRAS_ERR_ARGUMENT;
   need = miras__cuda_trainer_layout(held, g, d, device, NULL, 0);
@@ -1512,11 +1503,9 @@ miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_mod
   if (bytes < need) return MIRAS_ERR_SIZE;
   params = 3 * held->there.m->param_count * sizeof(float);
   streams = (size_t)held->tr.desc.carried * held->there.m->run * sizeof(float);
-  return cudaMemsetAsync(held->tr.grads, 0, params, stream) == cudaSuccess &&
-                 (!streams ||
-                  cudaMemsetAsync(held->tr.streams, 0, streams, stream) == cudaSuccess) &&
-                 cudaMemsetAsync(held->tr.now, 0, sizeof(miras__now), stream) == cudaSuccess
-             ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  return miras__cuda_done(miras__cuda_clear(held->tr.grads, params, stream) &&
+                          miras__cuda_clear(held->tr.streams, streams, stream) &&
+                          miras__cuda_clear(held->tr.now, sizeof(miras__now), stream));
 }
 
 /* Queue a copy of rows of `each` words, on the device: 1 where there are none, or it is queued. */
@@ -1528,7 +1517,7 @@ static int miras__cuda_bring(void *to, const void *from, size_t rows, int each,
 
 miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const miras_batch *x, int train,
                                      float *loss, cudaStream_t stream) {
-  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
+  miras__held_trainer *held = miras__held_of(t);
   const cudaMemcpyKind way = cudaMemcpyDeviceToDevice;
   const miras_row *row = t ? &held->there.m->row : NULL;
   miras_trainer *tr = t ? &held->tr : NULL;
@@ -1554,18 +1543,18 @@ miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const miras_batch *x
                : cudaMemsetAsync(tr->stream, 255, b, stream) == cudaSuccess) ||
     !(x->carry && x->restart
         ? miras__cuda_move(tr->fresh, x->restart, (size_t)x->batch, way, stream)
-        : cudaMemsetAsync(tr->fresh, 0, (size_t)x->batch, stream) == cudaSuccess);
+        : miras__cuda_clear(tr->fresh, (size_t)x->batch, stream));
   miras__loss_run(tr, x->batch, x->length, train != 0, x->outputs, x->hidden);
-  if (loss && !miras__cuda_move(loss, &tr->now->loss, sizeof *loss, way, stream)) held->failed = 1;
-  if (x->losses &&
-      !miras__cuda_bring(x->losses, tr->now->losses, 1, held->there.m->answers, stream))
-    held->failed = 1;
-  return held->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+  return miras__cuda_done(
+    (!loss || miras__cuda_bring(loss, &tr->now->loss, 1, 1, stream)) &&
+    (!x->losses ||
+     miras__cuda_bring(x->losses, tr->now->losses, 1, held->there.m->answers, stream)) &&
+    !held->failed);
 }
 
 miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, const miras_batch_grad *g,
                                          cudaStream_t stream) {
-  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
+  miras__held_trainer *held = miras__held_of(t);
   miras_result result;
   if (!t) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
@@ -1576,37 +1565,33 @@ miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, const miras_batc
 
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
                                      float learning_rate, float *norm, cudaStream_t stream) {
-  miras__held_trainer *held = t ? miras__held_trainer_of(t) : NULL;
+  miras__held_trainer *held = miras__held_of(t);
   if (!t || !miras__adamw_ok(o, learning_rate)) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
   held->failed = 0;
   miras__step_run(&held->tr, o, learning_rate);
-  if (norm && !miras__cuda_move(norm, &held->tr.now->norm, sizeof *norm, cudaMemcpyDeviceToDevice,
-                                stream))
-    held->failed = 1;
-  return held->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+  return miras__cuda_done((!norm || miras__cuda_bring(norm, &held->tr.now->norm, 1, 1, stream)) &&
+                          !held->failed);
 }
 
 float *miras_cuda_trainer_grads(const miras_cuda_trainer *t, size_t *count) {
-  if (count) *count = t ? miras__held_trainer_of(t)->there.m->param_count : 0;
-  return t ? miras__held_trainer_of(t)->tr.grads : NULL;
+  if (count) *count = t ? miras__held_of(t)->there.m->param_count : 0;
+  return t ? miras__held_of(t)->tr.grads : NULL;
 }
 
 /* Gradients and moments, running texts, and how many steps there were. */
 static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__held_trainer *held, int to,
                                              cudaStream_t stream) {
   const miras_model *m = host ? host->model : NULL;
-  size_t bytes[3], i;
-  void *here[3], *there[3];
+  size_t i;
   if (!host || !held) return MIRAS_ERR_ARGUMENT;
   if (!miras__alike(m, held->there.m) || host->desc.carried != held->tr.desc.carried || host->at)
     return MIRAS_ERR_MISMATCH;
-  here[0] = host->grads, there[0] = held->tr.grads;
-  here[1] = host->streams, there[1] = held->tr.streams;
-  here[2] = host->now, there[2] = held->tr.now;
-  bytes[0] = 3 * m->param_count * sizeof(float);
-  bytes[1] = (size_t)host->desc.carried * m->run * sizeof(float);
-  bytes[2] = sizeof(miras__now);
+  void *const here[3] = {host->grads, host->streams, host->now};
+  void *const there[3] = {held->tr.grads, held->tr.streams, held->tr.now};
+  const size_t bytes[3] = {3 * m->param_count * sizeof(float),
+                           (size_t)host->desc.carried * m->run * sizeof(float),
+                           sizeof(miras__now)};
   for (i = 0; i < 3; i++)
     if (bytes[i] &&
         !(to ? miras__cuda_move(there[i], here[i], bytes[i], cudaMemcpyHostToDevice, stream)
@@ -1619,26 +1604,22 @@ static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__held_tr
 
 miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer *t,
                                      cudaStream_t stream) {
-  return miras__cuda_trainer_move(to, t ? miras__held_trainer_of(t) : NULL, 0, stream);
+  return miras__cuda_trainer_move(to, miras__held_of(t), 0, stream);
 }
 
 miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
                                      cudaStream_t stream) {
-  return miras__cuda_trainer_move((miras_trainer *)from, t ? miras__held_trainer_of(t) : NULL, 1,
-                                  stream);
+  return miras__cuda_trainer_move((miras_trainer *)from, miras__held_of(t), 1, stream);
 }
 
 /* ---- running texts ---- */
-
-static miras__held_trainer *miras__cuda_session_of(const miras_cuda_session *s) {
-  return (miras__held_trainer *)(void *)s->held;
-}
 
 /* The session's record on `device`, or its size. */
 static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cuda_model *g,
                                          int batch, int length, void *device) {
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
   const miras__there there = miras__there_of(g);
+  const miras_parallel blocks = {miras__cuda_each, t, -MIRAS_CUDA_BLOCKS};
   const miras_model *m = there.m;
   const size_t b = (size_t)batch, n = b * (size_t)length, layers = (size_t)m->desc.layers;
   miras__kept kind[MIRAS__KINDS];
@@ -1653,9 +1634,7 @@ static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cud
   t->tr.desc.batch = t->tr.desc.carried = t->tr.batch = batch;
   t->tr.desc.context = length;
   t->tr.desc.parallel = &t->parallel;
-  t->parallel.user = t;
-  t->parallel.run = miras__cuda_each;
-  t->parallel.workers = -MIRAS_CUDA_BLOCKS;
+  t->parallel = blocks;
   e.batch = b;
   e.length = (size_t)length;
   e.carries = 1;
@@ -1684,14 +1663,14 @@ static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cud
 size_t miras_cuda_session_size(const miras_cuda_model *g, int batch, int length) {
   miras_cuda_session draft;
   if (!g) return 0;
-  return miras__cuda_session_layout(miras__cuda_session_of(&draft), g, batch, length, NULL);
+  return miras__cuda_session_layout(miras__held_of(&draft), g, batch, length, NULL);
 }
 
 miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_model *g, int batch,
                                      int length, void *device, size_t bytes, cudaStream_t stream) {
   size_t need;
   if (!s || !g || !device) return MIRAS_ERR_ARGUMENT;
-  need = miras__cuda_session_layout(miras__cuda_session_of(s), g, batch, length, device);
+  need = miras__cuda_session_layout(miras__held_of(s), g, batch, length, device);
   if (!need) return MIRAS_ERR_ARGUMENT;
   if (bytes < need) return MIRAS_ERR_SIZE;
   return miras_cuda_session_reset(s, -1, stream);
@@ -1700,7 +1679,7 @@ miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_mod
 miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens,
                                      const float *vectors, int length, float *logits, int rows,
                                      cudaStream_t stream) {
-  miras__held_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  miras__held_trainer *t = miras__held_of(s);
   const miras_row *row = s ? &t->there.m->row : NULL;
   miras__phase ph;
   miras__jobs jobs;
@@ -1714,10 +1693,9 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
   t->stream = stream;
   t->tr.length = length;
   t->tr.logits = logits;
-  t->failed = !miras__cuda_bring(t->tr.tokens, tokens, batch * (size_t)length, row->tokens,
-                                 stream) ||
-              !miras__cuda_bring(t->tr.vectors, vectors, batch * (size_t)length, row->vectors,
-                                 stream);
+  t->failed =
+    !miras__cuda_bring(t->tr.tokens, tokens, batch * (size_t)length, row->tokens, stream) ||
+    !miras__cuda_bring(t->tr.vectors, vectors, batch * (size_t)length, row->vectors, stream);
   miras__phase_begin(&ph, &jobs, &t->tr, 0);
   miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph, 0);
   miras__each(&t->parallel, jobs.tiles, miras__tile_begin, &ph);
@@ -1728,7 +1706,7 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
 }
 
 void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes) {
-  const miras__held_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  const miras__held_trainer *t = miras__held_of(s);
   const int there = s && text >= 0 && text < t->tr.batch;
   if (bytes) *bytes = there ? t->there.m->run * sizeof(float) : 0;
   return there ? t->tr.streams + (size_t)text * t->there.m->run : NULL;
@@ -1738,8 +1716,8 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
   size_t bytes;
   void *state = miras_cuda_session_state(s, text < 0 ? 0 : text, &bytes);
   if (!state) return MIRAS_ERR_ARGUMENT;
-  if (text < 0) bytes *= (size_t)miras__cuda_session_of(s)->tr.batch;
-  return cudaMemsetAsync(state, 0, bytes, stream) == cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
+  if (text < 0) bytes *= (size_t)miras__held_of(s)->tr.batch;
+  return miras__cuda_done(miras__cuda_clear(state, bytes, stream));
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
