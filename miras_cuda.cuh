@@ -400,17 +400,16 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
 #ifndef MIRAS_SELF
   #define MIRAS_SELF "miras.h"
 #endif
+#ifdef __GNUC__                    /* records of kernels are this file's own                      */
+  #pragma GCC diagnostic push
+  #pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
 
 #ifdef MIRAS_CUDA_REFERENCE
 #ifdef __CUDACC__
   #pragma nv_diagnostic push
   #pragma nv_diag_suppress 1675    /* pragmas of the host's compiler                              */
 #endif
-#ifdef __GNUC__                    /* records of kernels are this file's own                      */
-  #pragma GCC diagnostic push
-  #pragma GCC diagnostic ignored "-Wsubobject-linkage"
-#endif
-
 namespace { namespace miras_cuda {
 
 /* ---- the vocabulary of room @21 for 16 threads ---- */
@@ -639,19 +638,17 @@ template <class T, class... P> static size_t miras__last(T, P... p) { return mir
  * where it shares what it does by itself (V_UNIT in its text) or reads and stores nothing. */
 enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS, MIRAS__ALL_UNITS };
 template <class F, F f> struct miras__spread { enum { how = MIRAS__ONE_UNIT }; };
-#define MIRAS_X(name)                                                              \
+#define MIRAS__SPREAD(name, way)                                                   \
   template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
-    enum { how = MIRAS__BY_ELEMENTS };                                             \
+    enum { how = way };                                                            \
   };
+#define MIRAS_X(name) MIRAS__SPREAD(name, MIRAS__BY_ELEMENTS)
 MIRAS_X(axpy) MIRAS_X(scale) MIRAS_X(add) MIRAS_X(mul) MIRAS_X(muladd) MIRAS_X(fill) MIRAS_X(flush)
 MIRAS_X(copy) MIRAS_X(map) MIRAS_X(act_grad2) MIRAS_X(sub) MIRAS_X(sigmoid_bwd) MIRAS_X(rest)
 MIRAS_X(momentum_fwd) MIRAS_X(shrink_from) MIRAS_X(diagonal) MIRAS_X(both_fwd) MIRAS_X(both_bwd)
 MIRAS_X(invert) MIRAS_X(recede)
 #undef MIRAS_X
-#define MIRAS_X(name)                                                              \
-  template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
-    enum { how = MIRAS__ALL_UNITS };                                               \
-  };
+#define MIRAS_X(name) MIRAS__SPREAD(name, MIRAS__ALL_UNITS)
 MIRAS_X(signed_fwd) MIRAS_X(simplex_fwd) MIRAS_X(simplex_bwd) MIRAS_X(divergence_step)
 MIRAS_X(lq_fwd) MIRAS_X(lq_bwd) MIRAS_X(fold_column) MIRAS_X(online_softmax) MIRAS_X(conjugate_step)
 MIRAS_X(conjugate_end) MIRAS_X(absorb) MIRAS_X(scan_fwd) MIRAS_X(scan_bwd) MIRAS_X(count_meet)
@@ -734,30 +731,28 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
     }                                                                                             \
   };                                                                                              \
   MIRAS__IS(name);
-MIRAS__BY_TILES(copy_rows, ldy,
-                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
-                (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
 MIRAS__BY_TILES(fill_rows, ldy, (float *y, size_t ldy, float value, size_t rows, size_t n),
                 (y + r * ldy + at, ldy, value, m, w))
-MIRAS__BY_TILES(add_rows, ldy,
-                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
-                (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
-MIRAS__BY_TILES(mul_rows, ldy,
-                (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
-                 size_t rows, size_t n),
-                (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
-MIRAS__BY_TILES(muladd_rows, ldy,
-                (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
-                 size_t rows, size_t n),
-                (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
-MIRAS__BY_TILES(scale_rows, ldy,
-                (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
-                 size_t ldx, size_t rows, size_t n),
-                (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
-MIRAS__BY_TILES(axpy_rows, ldy,
-                (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
-                 size_t ldx, size_t rows, size_t n),
-                (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
+#define MIRAS_X(name)                                                                             \
+  MIRAS__BY_TILES(name, ldy,                                                                      \
+                  (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),      \
+                  (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
+MIRAS_X(copy_rows) MIRAS_X(add_rows)
+#undef MIRAS_X
+#define MIRAS_X(name)                                                                             \
+  MIRAS__BY_TILES(name, ldy,                                                                      \
+                  (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,  \
+                   size_t rows, size_t n),                                                        \
+                  (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
+MIRAS_X(mul_rows) MIRAS_X(muladd_rows)
+#undef MIRAS_X
+#define MIRAS_X(name)                                                                             \
+  MIRAS__BY_TILES(name, ldy,                                                                      \
+                  (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,     \
+                   size_t ldx, size_t rows, size_t n),                                            \
+                  (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
+MIRAS_X(scale_rows) MIRAS_X(axpy_rows)
+#undef MIRAS_X
 MIRAS__BY_ROWS(act_rows, 1,
                (int kind, float *y, size_t ldy, float *slope, const float *z, size_t rows,
                 size_t n),
@@ -960,8 +955,12 @@ MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
 
 #ifndef MIRAS_NO_MODEL
 /* A block of the host that was copied here whole: what points into it. */
-template <class T> __host__ __device__ static void miras__move(T *&p, ptrdiff_t by) {
+template <class T> __host__ __device__ static void miras__move(ptrdiff_t by, T *&p) {
   p = (T *)((char *)p + by);
+}
+template <class T, class... P>
+__host__ __device__ static void miras__move(ptrdiff_t by, T *&p, P &...more) {
+  miras__move(by, p), miras__move(by, more...);
 }
 struct miras__moved {
   miras_model *m;
@@ -971,27 +970,17 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   miras_model *m = a.m;
   int i;
   if (threadIdx.x) return;
-  miras__move(m->program, a.by);
-  miras__move(m->layers, a.by);
-  miras__move(m->views, a.by);
-  miras__move(m->params, a.by);
-  miras__move(m->in, a.by);
-  miras__move(m->out, a.by);
+  miras__move(a.by, m->program, m->layers, m->views, m->params, m->in, m->out);
   m->pack = 0;
   for (i = 0; i < m->kinds; i++) {
     miras__program *p = &m->program[i];
     p->pack = 0;
-    miras__move(p->mixer.gate_scale, a.by);
-    miras__move(p->mixer.idle, a.by);
-    if (p->mixer.key_slots) miras__move(p->mixer.look.plan, a.by);
-    miras__move(p->mixer.rope.turns, a.by);
-    miras__move(p->attending.rope.turns, a.by);
+    miras__move(a.by, p->mixer.gate_scale, p->mixer.idle, p->mixer.rope.turns,
+                p->attending.rope.turns);
+    if (p->mixer.key_slots) miras__move(a.by, p->mixer.look.plan);
   }
-  for (i = 0; i < m->desc.layers; i++) {
-    miras__move(m->layers[i].p, a.by);
-    miras__move(m->layers[i].w, a.by);
-    miras__move(m->layers[i].keep, a.by);
-  }
+  for (i = 0; i < m->desc.layers; i++)
+    miras__move(a.by, m->layers[i].p, m->layers[i].w, m->layers[i].keep);
 }
 #endif
 
@@ -1036,44 +1025,39 @@ __device__ static void miras__text_moved(const miras__phase *ph, size_t b) {
 }
 
 union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; };
+struct miras__told { miras_trainer trainer; miras__any_task task; };
 struct miras__tasks {
   int task;
   unsigned count;
   size_t rows;                       /* of a text, that become logits                             */
-  struct { miras_trainer trainer; miras__any_task task; } told;
+  miras__told told;
 };
 
 /* What tasks are told lies in shared memory. */
-__device__ static void *miras__tasks_told(const miras__tasks *a) {
+__device__ static miras__any_task *miras__tasks_told(const miras__tasks *a) {
   float *words = miras__shared + MIRAS__ROOM;
   const float *from = (const float *)&a->told;
-  miras_trainer *trainer = (miras_trainer *)words;
-  void *told = words + sizeof *trainer / sizeof *words;
-  miras__phase *phase = (miras__phase *)told;
-  miras__jobs *jobs = (miras__jobs *)told;
-  miras__adam *adam = (miras__adam *)told;
-  for (unsigned i = threadIdx.x; i < sizeof a->told / sizeof *from; i += blockDim.x)
-    words[i] = from[i];
+  miras__told *told = (miras__told *)words;
+  for (unsigned i = threadIdx.x; i < sizeof *told / sizeof *from; i += blockDim.x) words[i] = from[i];
   __syncthreads();
   if (!threadIdx.x) {
-    if (a->task < MIRAS__DO_job_task || a->task >= MIRAS__TEXT_BEGIN) {
-      phase->trainer = trainer;
-      phase->all.k = miras__kernels_best();
-    } else if (a->task == MIRAS__DO_job_task) {
-      jobs->k = miras__kernels_best();
+    if (a->task == MIRAS__DO_job_task) {
+      told->task.jobs.k = miras__kernels_best();
+    } else if (a->task < MIRAS__DO_job_task || a->task >= MIRAS__TEXT_BEGIN) {
+      told->task.phase.trainer = &told->trainer;
+      told->task.phase.all.k = miras__kernels_best();
     } else {
-      adam->trainer = trainer;
-      adam->k = miras__kernels_best();
+      told->task.adam.trainer = &told->trainer;
+      told->task.adam.k = miras__kernels_best();
     }
   }
   __syncthreads();
-  return told;
+  return &told->task;
 }
 
 /* Blocks take tasks in turn, with a worker's scratch each. */
 MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
-  void *told = miras__tasks_told(&a);
-  miras__phase *phase = (miras__phase *)told;
+  miras__any_task *told = miras__tasks_told(&a);
   unsigned i;
   for (i = blockIdx.x; i < a.count; i += gridDim.x)
     switch (a.task) {
@@ -1081,18 +1065,15 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
       case MIRAS__DO_##name: miras__##name(told, (int)i, (int)blockIdx.x); break;
       MIRAS__TASKS(MIRAS_X)
 #undef MIRAS_X
-      case MIRAS__TEXT_BEGIN: miras__text_begin(phase, i); break;
-      case MIRAS__TEXT_END: miras__text_end(phase, a.rows, i, (int)blockIdx.x); break;
-      default: miras__text_moved(phase, i);
+      case MIRAS__TEXT_BEGIN: miras__text_begin(&told->phase, i); break;
+      case MIRAS__TEXT_END: miras__text_end(&told->phase, a.rows, i, (int)blockIdx.x); break;
+      default: miras__text_moved(&told->phase, i);
     }
 }
 #endif
 
 } }
 
-#ifdef __GNUC__
-  #pragma GCC diagnostic pop
-#endif
 #ifdef __CUDACC__
   #pragma nv_diagnostic pop
 #endif
@@ -1426,12 +1407,12 @@ static void miras__cuda_tasks(miras__held_trainer *t, int task, size_t count, co
   a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
   if (task < miras_cuda::MIRAS__DO_job_task || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
     memcpy((void *)&a.told.task.phase, argument, sizeof a.told.task.phase);
-    if (a.told.task.phase.all.layer) miras_cuda::miras__move(a.told.task.phase.all.layer, by);
+    if (a.told.task.phase.all.layer) miras_cuda::miras__move(by, a.told.task.phase.all.layer);
   } else if (task == miras_cuda::MIRAS__DO_job_task) {
     memcpy((void *)&a.told.task.jobs, argument, sizeof a.told.task.jobs);
     for (i = 0; i < a.told.task.jobs.count; i++)   /* weights to be turned lie in the model */
       if (a.told.task.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
-        miras_cuda::miras__move(a.told.task.jobs.job[i].a, by);
+        miras_cuda::miras__move(by, a.told.task.jobs.job[i].a);
   } else {
     memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
   }
@@ -1729,10 +1710,6 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
  * One launch an operation, 16 bytes an access, bfloat16 rows and float sums; every sum has one
  * order, fixed by the sizes of the call, and no float is added to by two threads. Rows are those of
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
-#ifdef __GNUC__
-  #pragma GCC diagnostic push
-  #pragma GCC diagnostic ignored "-Wsubobject-linkage"
-#endif
 namespace { namespace miras_fast {
 
 typedef uint16_t bf16;
@@ -7393,9 +7370,10 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
                                              size_t bytes, cudaStream_t stream) {
   return miras__fast_alone(x, g, 1, room, &bytes, stream);
 }
+#endif   /* MIRAS_CUDA_NO_FAST */
+
 #ifdef __GNUC__
   #pragma GCC diagnostic pop
 #endif
-#endif   /* MIRAS_CUDA_NO_FAST */
 
 #endif   /* MIRAS_CUDA_IMPLEMENTATION */
