@@ -1038,7 +1038,8 @@ __device__ static miras__any_task *miras__tasks_told(const miras__tasks *a) {
   float *words = miras__shared + MIRAS__ROOM;
   const float *from = (const float *)&a->told;
   miras__told *told = (miras__told *)words;
-  for (unsigned i = threadIdx.x; i < sizeof *told / sizeof *from; i += blockDim.x) words[i] = from[i];
+  for (unsigned i = threadIdx.x; i < sizeof *told / sizeof *from; i += blockDim.x)
+    words[i] = from[i];
   __syncthreads();
   if (!threadIdx.x) {
     if (a->task == MIRAS__DO_job_task) {
@@ -1972,11 +1973,11 @@ __device__ static inline void miras__put2(bf16 *p, float low, float high) {
  * C [m, n] = or += A B: 128 x 128 of C a block, 32 of the depth a step, three steps on their way;
  * a warp has 64 x 32. A turned lies [depth, m], B turned [n, depth]. Rows and columns behind the
  * ends are zeros; lds and the places are multiples of 8. parts > 1: a block has a part of the depth
- * and leaves it at `sums`, [parts, m, n] floats, which a grid of their own adds up. */
+ * and leaves it at `wide`, [parts, m, ldc] floats, which a grid of their own adds up. */
 typedef struct miras__fast_product {
   const bf16 *a, *b, *base, *bias;   /* base: C = base + ..., rows ldc apart; bias [n]            */
   bf16 *c;
-  float *wide, *sums;                /* in the place of c                                         */
+  float *wide;                       /* in the place of c                                         */
   const float *scales;               /* NULL, or B is of whole numbers (product_q8)               */
   unsigned lda, ldb, ldc, m, n, k, across, parts;
   int adds;                          /* C += ...                                                  */
@@ -2063,12 +2064,8 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
           const bf16 *const p = x.base + (size_t)row * x.ldc + col;
           u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
         }
-        if (x.sums) {
-          float *const p = x.sums + ((size_t)part * x.m + row) * x.n + col;
-          p[0] = u;
-          if (two) p[1] = v;
-        } else if (x.wide) {
-          float *const p = x.wide + (size_t)row * x.ldc + col;
+        if (x.wide) {
+          float *const p = x.wide + ((size_t)part * x.m + row) * x.ldc + col;
           p[0] = x.adds ? p[0] + u : u;
           if (two) p[1] = x.adds ? p[1] + v : v;
         } else {
@@ -4995,6 +4992,17 @@ __device__ static inline void miras__lanes_put(bf16 *p, float x, int in) {
   else if (in && !both) *p = miras__near(x);
 }
 
+/* Such a number of C, behind bias and base. */
+__device__ static inline void miras__few_put(const miras__fast_product *x, unsigned row,
+                                             unsigned col, float sum) {
+  const size_t to = (size_t)row * x->ldc + col;
+  const int in = row < x->m && col < x->n;
+  if (x->bias && in) sum += miras__wide(x->bias[col]);
+  if (x->base && in) sum += miras__wide(x->base[to]);
+  if (!x->wide) miras__lanes_put(x->c + to, sum, in);
+  else if (in) x->wide[to] = sum;
+}
+
 /* Of 2 N sums, of this lane and the one `d` away, each goes on with N. */
 template <int N> __device__ static inline void miras__lanes_share(float *c, unsigned d) {
   const unsigned upper = threadIdx.x & d;
@@ -5062,10 +5070,7 @@ miras__run_fast_product_rows(const __grid_constant__ miras__fast_product x) {
   __syncthreads();
   if (t >= 32 * R || row >= x.m) return;             /* whole warps                               */
   for (unsigned p = 0; p < (B_TURNED ? 1 : 8); p++) sum += room[p * R * 32 + t];
-  if (x.bias && col < x.n) sum += miras__wide(x.bias[col]);
-  if (x.base && col < x.n) sum += miras__wide(x.base[(size_t)row * x.ldc + col]);
-  if (!x.wide) miras__lanes_put(x.c + (size_t)row * x.ldc + col, sum, col < x.n);
-  else if (col < x.n) x.wide[(size_t)row * x.ldc + col] = sum;
+  miras__few_put(&x, row, col, sum);
 }
 
 /* C [m, n] = A B with such a B: a block has 8 rows and 16 columns, a warp every eighth tile of the
@@ -5112,16 +5117,9 @@ MIRAS__FAST_GRID(256, 2) miras__run_fast_product_q8(const __grid_constant__ mira
   MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++)
     room[(warp * 8 + 2 * g + e % 2) * 16 + r + e / 2 * 8] = c[e];
   __syncthreads();
-  if (t < 128) {
-    const unsigned col = 16 * tile + t % 16;
-    const size_t to = (size_t)(i0 + t / 16) * x.ldc + col;
-    const int in = i0 + t / 16 < x.m && col < x.n;
-    for (unsigned p = 0; p < 8; p++) sum += room[p * 128 + t];
-    if (x.bias && in) sum += miras__wide(x.bias[col]);
-    if (x.base && in) sum += miras__wide(x.base[to]);
-    if (!x.wide) miras__lanes_put(x.c + to, sum, in);
-    else if (in) x.wide[to] = sum;
-  }
+  if (t >= 128) return;
+  for (unsigned p = 0; p < 8; p++) sum += room[p * 128 + t];
+  miras__few_put(&x, i0 + t / 16, 16 * tile + t % 16, sum);
 }
 
 /* Attention of one token of each text, with the keys and values of its window, [groups, 2, window,
@@ -5380,6 +5378,7 @@ int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, s
 }
 
 static size_t miras__up8(size_t n) { return (n + 7) / 8 * 8; }
+static size_t miras__up256(size_t n) { return (n + 255) / 256 * 256; }
 
 /* Where everything lies: what a call has is laid out anew, from the caller's bytes on. */
 typedef struct miras__fast {
@@ -5439,7 +5438,7 @@ static size_t miras__fast_ld(const miras__program *p, int i, int grad) {
 }
 static size_t miras__fast_array_bytes(const miras__program *p, int i, int grad, size_t rows) {
   const size_t all = rows * miras__fast_ld(p, i, grad) * (miras__fast_is_wide(p, i) ? 4 : 2);
-  return i == MIRAS__X || i == MIRAS__Y ? 0 : (all + 255) / 256 * 256;
+  return i == MIRAS__X || i == MIRAS__Y ? 0 : miras__up256(all);
 }
 /* Bytes of arrays before array i of a layer; i = p->arrays: of all. */
 static size_t miras__fast_array_at(const miras__program *p, int i, int grad, size_t rows) {
@@ -5451,7 +5450,7 @@ static size_t miras__fast_array_at(const miras__program *p, int i, int grad, siz
 
 /* And behind them what attention keeps: of each of its rows a float. */
 static size_t miras__fast_logs_bytes(const miras__program *p, size_t rows) {
-  return (rows * p->attending.heads * 4 + 255) / 256 * 256;
+  return miras__up256(rows * p->attending.heads * 4);
 }
 
 /* Bytes of whole numbers with their scales (product_q8). */
@@ -5465,10 +5464,9 @@ static size_t miras__fast_matrix_ld(const miras__program *p, const miras__op *o)
 static size_t miras__fast_matrix_bytes(const miras__program *p, const miras__op *o) {
   const miras__param *w = &p->param[o->param];
   if ((o->what != MIRAS__OP_TIMES && o->what != MIRAS__OP_BRANCH) || !w->rows) return 0;
-  if (p->form == MIRAS_WEIGHTS_Q8)
-    return (miras__fast_whole_bytes(w->rows, miras__columns_of(p, w), 576) +
-            miras__fast_matrix_ld(p, o) * 2 + 255) / 256 * 256;
-  return ((w->rows + 1) * miras__fast_matrix_ld(p, o) * 2 + 255) / 256 * 256;
+  const size_t line = miras__fast_matrix_ld(p, o) * 2;
+  if (p->form != MIRAS_WEIGHTS_Q8) return miras__up256((w->rows + 1) * line);
+  return miras__up256(miras__fast_whole_bytes(w->rows, miras__columns_of(p, w), 576) + line);
 }
 static size_t miras__fast_matrix_at(const miras__program *p, const miras__op *end) {
   size_t at = 0;
@@ -5482,7 +5480,7 @@ static size_t miras__fast_constants(const miras__program *p) {
 
 static void *miras__fast_take(miras__fast *f, size_t bytes) {
   char *at = f->base ? f->base + f->bytes : NULL;
-  f->bytes += (bytes + 255) / 256 * 256;
+  f->bytes += miras__up256(bytes);
   return at;
 }
 
@@ -5690,7 +5688,7 @@ static void miras__fast_layout(miras__fast *f) {
   f->row_weights = miras__fast_take4(f, n);
   miras__fast_lay_chunks(f, &most.chunks);
   f->perceptrons = (float *)miras__fast_take(f, most.perceptrons);
-  f->apart = (f->apart + 255) / 256 * 256;
+  f->apart = miras__up256(f->apart);
   f->texts = (unsigned char *)miras__fast_take(f, f->sits ? n * f->apart : 0);
 }
 
@@ -5821,7 +5819,7 @@ static int miras__fast_library(miras__fast *f, const miras_fast::miras__fast_pro
   };
   const uint32_t least = 16;
   int ways = 0, ok, i;
-  if (!f->library || x->sums || (x->wide && (x->bias || x->base))) return 0;
+  if (!f->library || (x->wide && (x->bias || x->base))) return 0;
   ok = !cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F) &&
        !cublasLtMatrixLayoutCreate(&b, half, tb ? x->k : x->n, tb ? x->n : x->k, x->ldb) &&
        !cublasLtMatrixLayoutCreate(&a, half, ta ? x->m : x->k, ta ? x->k : x->m, x->lda) &&
@@ -5893,10 +5891,10 @@ static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x,
                                 const miras__bf16 *d, size_t ldd, size_t m, size_t n, size_t rows) {
   miras_fast::miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
   const unsigned parts = f->library ? 1 : miras__fast_split(m, n, rows);
-  if (parts > 1) of.sums = f->sums, of.parts = parts;
-  else of.wide = to, of.ldc = (unsigned)n, of.adds = 1;
+  of.wide = parts > 1 ? f->sums : to, of.ldc = (unsigned)n;
+  of.parts = parts, of.adds = parts == 1;
   miras__fast_multiply(f, &of, 1, 0);
-  if (of.sums) miras__fast_fold(f, to, m * n, m * n, 0, 1, 1, 0, f->sums, parts);
+  if (parts > 1) miras__fast_fold(f, to, m * n, m * n, 0, 1, 1, 0, f->sums, parts);
 }
 
 /* Sums of columns over rows. */
@@ -5959,7 +5957,7 @@ static unsigned miras__fast_ldx(const miras__fast_layer *a, int i) {
 static unsigned miras__fast_ldd(const miras__fast_layer *a, int i) {
   return (unsigned)miras__fast_ld(a->p, i, 1);
 }
-/* The rows of array i, or (grad) of its gradient, from column `at` on, and how far apart they lie. */
+/* Rows of array i, or (grad) of its gradient, from column `at` on; *ld: how far apart they lie. */
 static miras__bf16 *miras__fast_lines(const miras__fast_layer *a, int i, size_t at, int grad,
                                       unsigned *ld) {
   *ld = (unsigned)miras__fast_ld(a->p, i, grad);
@@ -6017,10 +6015,10 @@ static unsigned miras__fast_lanes(size_t n) {
 
 /* ---- maps ---- */
 
-static miras_fast::miras__fast_map miras__fast_map_of(const miras__fast_layer *a,
-                                                      const miras__op *o, int what, size_t cols) {
+static miras_fast::miras__fast_map miras__fast_map_of(const miras__fast_layer *a, int what,
+                                                      size_t cols) {
   miras_fast::miras__fast_map x = {};
-  x.what = what, x.function = o ? o->function : 0, x.scale = 1;
+  x.what = what, x.scale = 1;
   x.eights = (unsigned)(cols / 8), x.items = a->rows * x.eights;
   return x;
 }
@@ -6030,7 +6028,7 @@ static void miras__fast_map(const miras__fast_layer *a, const miras_fast::miras_
 
 /* What a pointwise operation is: forward, back, and how many columns. */
 static int miras__fast_map_kind(const miras__op *o, int back) {
-  switch (o->what) {                 /* what goes back is the next one, of SQUASH the one behind that  */
+  switch (o->what) {                 /* the next is its way back; of SQUASH that behind it       */
     case MIRAS__OP_GATE: return miras_fast::MIRAS__MAP_GATE + back;
     case MIRAS__OP_MULTIPLY: return miras_fast::MIRAS__MAP_TIMES + back;
     case MIRAS__OP_RELU2: return miras_fast::MIRAS__MAP_F + back;
@@ -6043,10 +6041,10 @@ static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o
   const int heads = o->what == MIRAS__OP_JOIN || o->what == MIRAS__OP_READ ? o->heads : 1;
   const size_t at = squash ? o->out_at : o->in_at[0];
   miras_fast::miras__fast_map x =
-    miras__fast_map_of(a, o, miras__fast_map_kind(o, back), (size_t)o->cols * (size_t)heads);
-  const int copies = back && x.what == miras_fast::MIRAS__MAP_COPY;    /* what it made alone counts */
+    miras__fast_map_of(a, miras__fast_map_kind(o, back), (size_t)o->cols * (size_t)heads);
+  const int copies = back && x.what == miras_fast::MIRAS__MAP_COPY;    /* of d alone            */
   if (o->what == MIRAS__OP_SCALE) x.scale = a->p->scales[o->part];
-  if (o->what == MIRAS__OP_RELU2) x.function = MIRAS_FN_RELU2;
+  x.function = o->what == MIRAS__OP_RELU2 ? (int)MIRAS_FN_RELU2 : o->function;
   x.x = miras__fast_lines(a, copies ? o->out : in, copies ? o->out_at : at, copies, &x.ldx);
   x.y = miras__fast_lines(a, back ? in : o->out, back ? at : o->out_at, back, &x.ldy);
   x.adds = back && !squash && (o->adds & 1);
@@ -6092,7 +6090,7 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
                  : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
   miras_fast::miras__fast_norm x = {};
   if (stream && !o->param) {         /* the stream itself                                         */
-    miras_fast::miras__fast_map copy = miras__fast_map_of(a, o, miras_fast::MIRAS__MAP_COPY,
+    miras_fast::miras__fast_map copy = miras__fast_map_of(a, miras_fast::MIRAS__MAP_COPY,
                                                           (size_t)o->heads * o->cols);
     copy.x = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &copy.ldx);
     copy.y = back ? a->f->ds : miras__fast_x(a, o->out, 0), copy.adds = back;
@@ -6127,7 +6125,7 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
 /* The norm, and what it was of the row before less that; and rows of both, mixed. */
 static void miras__fast_shift(const miras__fast_layer *a, const miras__op *o, int back) {
   miras_fast::miras__fast_map x = miras__fast_map_of(
-    a, NULL, back ? miras_fast::MIRAS__MAP_SHIFT_BACK : miras_fast::MIRAS__MAP_SHIFT, a->p->width);
+    a, back ? miras_fast::MIRAS__MAP_SHIFT_BACK : miras_fast::MIRAS__MAP_SHIFT, a->p->width);
   miras__bf16 *const at = miras__fast_lines(a, o->out, 0, back, &x.ldx);
   const miras__op *tail = o;
   if (!back) miras__fast_norms(a, o, 0);
@@ -6144,7 +6142,7 @@ static void miras__fast_shift(const miras__fast_layer *a, const miras__op *o, in
 static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int back) {
   const size_t w = a->p->width, at = o->part * w, ld = a->p->ld_x;
   miras_fast::miras__fast_map x = miras__fast_map_of(
-    a, NULL, back ? miras_fast::MIRAS__MAP_MIX_BACK : miras_fast::MIRAS__MAP_SKIP, w);
+    a, back ? miras_fast::MIRAS__MAP_MIX_BACK : miras_fast::MIRAS__MAP_SKIP, w);
   x.w = miras__fast_param(a, MIRAS__W_SHIFT) + at;
   x.x = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldx);
   x.y = miras__fast_lines(a, back ? o->in[0] : o->out, 0, back, &x.ldy);
@@ -6227,7 +6225,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   const unsigned ld = (unsigned)miras__fast_width(a->f);
   miras_fast::miras__fast_product of;
   miras_fast::miras__fast_map copy = miras__fast_map_of(
-    a, NULL, back ? miras_fast::MIRAS__MAP_COPY : miras_fast::MIRAS__MAP_ADD, ld);
+    a, back ? miras_fast::MIRAS__MAP_COPY : miras_fast::MIRAS__MAP_ADD, ld);
   const miras__bf16 *const u = miras__fast_lines(a, o->in[1], 0, 0, &copy.ldu), *d = a->f->ds;
   copy.ldx = copy.ldy = ld;
   if (!back) {
@@ -6398,14 +6396,13 @@ static void miras__fast_attend_by(miras__fast *f, const miras_fast::miras__fast_
   if (f->sits) {
     miras__fast_launch(f, miras_fast::miras__run_fast_recall<DK>, f->rows * x.heads, 128,
                        (size_t)(1024 / DK) * (DK + 2) * 4, x);
-    return;
-  }
-  if (!back) {
+  } else if (!back) {
     miras__fast_launch(f, miras_fast::miras__run_fast_a1<DK>, tasks, 128, room::BYTES1, x);
-    return;
+  } else {
+    miras__fast_launch(f, miras_fast::miras__run_fast_a2<DK>, tasks, 128, room::BYTES2, x);
+    miras__fast_launch(f, miras_fast::miras__run_fast_a3<DK>, tasks / x.group, 128, room::BYTES3,
+                       x);
   }
-  miras__fast_launch(f, miras_fast::miras__run_fast_a2<DK>, tasks, 128, room::BYTES2, x);
-  miras__fast_launch(f, miras_fast::miras__run_fast_a3<DK>, tasks / x.group, 128, room::BYTES3, x);
 }
 static void miras__fast_attend(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__attending *s = &a->p->attending;
@@ -6634,8 +6631,7 @@ static void miras__fast_apart(const miras__fast_layer *a, const miras__op *o,
   for (i = 0; i < 12; i++) {         /* five arrays and dy go, y or five gradients come           */
     const int of = all[i % 6].of, comes = i > 5, grad = comes ? back : i == 5;
     const size_t cols = all[i % 6].cols;
-    miras_fast::miras__fast_map copy =
-      miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_COPY, cols);
+    miras_fast::miras__fast_map copy = miras__fast_map_of(a, miras_fast::MIRAS__MAP_COPY, cols);
     miras__bf16 *const one = grad ? miras__fast_d(a, of, 0) : miras__fast_x(a, of, 0);
     const unsigned ld = grad ? miras__fast_ldd(a, of) : miras__fast_ldx(a, of);
     if (i == 6) miras__fast_chunks_run(a->f, x, m->dk, back);
@@ -6746,8 +6742,7 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const size_t each = o->function ? 1 : m->dv;         /* columns that share a number             */
-  miras_fast::miras__fast_map x =
-    miras__fast_map_of(a, NULL, miras_fast::MIRAS__MAP_SKIP, m->value);
+  miras_fast::miras__fast_map x = miras__fast_map_of(a, miras_fast::MIRAS__MAP_SKIP, m->value);
   x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)each;
   x.y = miras__fast_lines(a, back ? o->in[0] : o->out, 0, back, &x.ldy), x.x = x.y, x.ldx = x.ldy;
   x.u = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldu);
