@@ -5906,20 +5906,16 @@ static void miras__fast_sum(miras__fast *f, miras_fast::miras__fast_sums *s) {
   miras__fast_launch(f, miras_fast::miras__run_fast_sums, (size_t)(s->rows + 63) / 64 * s->across,
                      256, 256 * 8 * 4, *s);
 }
-/* Of d (.) x, x NULL: of d. */
-static void miras__fast_sum_times(miras__fast *f, const miras__bf16 *d, size_t ldd,
-                                  const miras__bf16 *x, size_t ldx, size_t n) {
+/* A gradient of biases: to [n / each] += the sums of `each` columns of d, or of d (.) x. */
+static void miras__fast_biases(miras__fast *f, float *to, const miras__bf16 *d, size_t ldd,
+                               size_t n, const miras__bf16 *x = NULL, size_t ldx = 0,
+                               size_t each = 1) {
   miras_fast::miras__fast_sums s = {};
   if (x) s.what = miras_fast::MIRAS__SUM_TIMES;
   s.d = d, s.ldd = (unsigned)ldd, s.x = x, s.ldx = (unsigned)ldx;
   s.sets = 1, s.cols = (unsigned)miras__up8(n);
   miras__fast_sum(f, &s);
-}
-/* A gradient of biases: to [n] += the sums of columns of d. */
-static void miras__fast_biases(miras__fast *f, float *to, const miras__bf16 *d, size_t ldd,
-                               size_t n) {
-  miras__fast_sum_times(f, d, ldd, NULL, 0, n);
-  miras__fast_fold(f, to, n, miras__up8(n));
+  miras__fast_fold(f, to, n / each, s.cols, 0, each, each);
 }
 
 /* A layer at work. */
@@ -6063,22 +6059,22 @@ static void miras__fast_norm(miras__fast *f, const miras_fast::miras__fast_norm 
   miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm<1>
                                : miras_fast::miras__run_fast_norm<0>, x);
 }
-/* Back through a norm, and the gradients of its gain and bias; NULL: there is none. */
-static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_norm &x,
-                                  float *gain, float *bias) {
+/* Back through a norm, and the gradients of its gain and bias, which lie as these do. */
+static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_norm &x) {
   const size_t cols = (size_t)x.heads * x.n;
   const size_t n = x.step ? cols : x.n, folds = x.step ? 1 : x.heads;
   miras_fast::miras__fast_sums s = {};
   miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm_back<1>
                                : miras_fast::miras__run_fast_norm_back<0>, x);
-  if (!gain) return;
+  if (!x.gain) return;
   s.what = miras_fast::MIRAS__SUM_GAIN, s.function = x.function;
   s.d = x.d, s.ldd = x.ldd, s.x = x.x, s.ldx = x.ldx, s.gate = x.gate, s.ld_gate = x.ld_gate;
   s.stats = x.stats, s.heads = x.heads, s.n = x.n, s.cols = (unsigned)cols;
-  s.sets = bias ? 2 : 1;
+  s.sets = x.bias ? 2 : 1;
   miras__fast_sum(f, &s);
-  miras__fast_fold(f, gain, n, s.sets * cols, 0, 1, folds, x.n);
-  if (bias) miras__fast_fold(f, bias, n, s.sets * cols, cols, 1, folds, x.n);
+  miras__fast_fold(f, f->grads + (x.gain - f->params), n, s.sets * cols, 0, 1, folds, x.n);
+  if (x.bias)
+    miras__fast_fold(f, f->grads + (x.bias - f->params), n, s.sets * cols, cols, 1, folds, x.n);
 }
 
 static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6118,8 +6114,7 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   if (stream) x.dx = a->f->ds;       /* of the same width                                         */
   if (stream || o->adds & 1) x.base = x.dx, x.ld_base = x.ld_dx;
   if (x.gate) x.dgate = miras__fast_lines(a, o->in[1], o->in_at[1], 1, &x.ld_dgate);
-  miras__fast_norm_back(a->f, x, o->param ? miras__fast_dparam(a, o->param) : NULL,
-                        bias ? miras__fast_dparam(a, bias) : NULL);
+  miras__fast_norm_back(a->f, x);
 }
 
 /* The norm, and what it was of the row before less that; and rows of both, mixed. */
@@ -6150,8 +6145,8 @@ static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int 
   else x.u = x.x + ld, x.ldu = x.ldx;
   miras__fast_map(a, &x);
   if (!back) return;
-  miras__fast_sum_times(a->f, x.x, x.ldx, miras__fast_x(a, o->in[0], ld), x.ldy, w);
-  miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_SHIFT) + at, w, w);
+  miras__fast_biases(a->f, miras__fast_dparam(a, MIRAS__W_SHIFT) + at, x.x, x.ldx, w,
+                     miras__fast_x(a, o->in[0], ld), x.ldy);
 }
 
 /* ---- products ---- */
@@ -6748,9 +6743,8 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
   x.u = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldu);
   miras__fast_map(a, &x);
   if (!back) return;
-  miras__fast_sum_times(a->f, x.u, x.ldu, miras__fast_x(a, o->in[0], 0),
-                        miras__fast_ldx(a, o->in[0]), m->value);
-  miras__fast_fold(a->f, miras__fast_dparam(a, o->param), m->value / each, m->value, 0, each, each);
+  miras__fast_biases(a->f, miras__fast_dparam(a, o->param), x.u, x.ldu, m->value,
+                     miras__fast_x(a, o->in[0], 0), miras__fast_ldx(a, o->in[0]), each);
 }
 
 /* ---- of a session ---- */
@@ -6824,22 +6818,18 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
                                 miras_fast::miras__fast_tensor *t) {
   const miras_model *m = f->m;
   int l, i, id;
-  t->copy = NULL;
-  if (at == m->head && !m->desc.weights) {
+  if (at == m->head && !m->desc.weights)
     t->copy = f->head, t->cols = (unsigned)m->width, t->ld = (unsigned)miras__fast_width(f);
-    return;
-  }
   if (m->offset && at == m->offset) {
     t->copy = miras__fast_bias_at(f, f->head, m->width, m->outs, m->outs, miras__fast_width(f));
     t->cols = t->ld = (unsigned)m->outs;
-    return;
   }
-  for (l = 0; l < m->desc.layers; l++) {
-    miras__fast_layer a = miras__fast_layer_of((miras__fast *)(uintptr_t)f, l);
+  for (l = 0; l < m->desc.layers && !t->copy; l++) {
+    const miras__fast_layer a = miras__fast_layer_of((miras__fast *)(uintptr_t)f, l);
     for (i = 0; i < a.p->ops; i++) {
       const miras__op *o = &a.p->op[i];
-      if (!miras__fast_matrix_bytes(a.p, o)) continue;
-      for (id = o->param; id; id = a.p->param[id].next) {
+      id = miras__fast_matrix_bytes(a.p, o) ? o->param : 0;
+      for (; id && !t->copy; id = a.p->param[id].next) {
         const miras__param *w = &a.p->param[id], *first = &a.p->param[o->param];
         miras__bf16 *matrix = miras__fast_matrix(&a, o);
         const size_t column = w->column - first->column;
@@ -6850,7 +6840,6 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
         else if (w->bias && a.layer->first + miras__param_at(&a.p->param[w->bias]) == at)
           t->copy = column + miras__fast_bias_at(f, matrix, w->rows, miras__columns_of(a.p, first),
                                                  w->rows, t->ld);
-        if (t->copy) return;
       }
     }
   }
@@ -7147,7 +7136,7 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   if (m->offset) miras__fast_biases(f, f->grads + m->offset, f->logits, f->ld_v, m->outs);
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.d = f->dlast, norm.dx = f->ds;
-  miras__fast_norm_back(f, norm, f->grads + m->norm, norm.bias ? f->grads + m->bias : NULL);
+  miras__fast_norm_back(f, norm);
   for (l = m->desc.layers; l-- > 0;) miras__fast_layer_run(f, l, 1);
   if (miras__fast_drops(f)) miras__fast_drop(f, 0, NULL, f->ds, f->ds);
   embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
@@ -7158,8 +7147,7 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
     embed.apart = 1;
     miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
     norm.x = f->dlast, norm.d = f->ds, norm.dx = f->last;
-    miras__fast_norm_back(f, norm, f->grads + m->embed_norm,
-                          norm.bias ? f->grads + m->embed_norm + m->ld_x : NULL);
+    miras__fast_norm_back(f, norm);
   }
   embed.d = m->desc.embed_norm ? f->last : f->ds;
   embed.to = f->grads + m->in->weight, embed.next = f->next, embed.later = f->later;
