@@ -1295,8 +1295,8 @@ typedef struct miras__there {
 typedef char miras__there_fits[sizeof(miras__there) <= sizeof(miras_cuda_model) ? 1 : -1];
 
 static miras__there miras__there_of(const miras_cuda_model *g) {
-  miras__there there;
-  memcpy(&there, g->held, sizeof there);
+  miras__there there = {};
+  if (g) memcpy(&there, g->held, sizeof there);
   return there;
 }
 
@@ -1354,12 +1354,9 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, vo
 }
 
 float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count) {
-  miras__there there;
-  if (count) *count = 0;
-  if (!g) return NULL;
-  there = miras__there_of(g);
-  if (count) *count = there.m->param_count;
-  return (float *)(void *)((char *)there.m->params + there.by);
+  const miras__there there = miras__there_of(g);
+  if (count) *count = g ? there.m->param_count : 0;
+  return g ? (float *)(void *)((char *)there.m->params + there.by) : NULL;
 }
 
 miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
@@ -1445,7 +1442,6 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
   const miras__there there = miras__there_of(g);
   const miras_parallel blocks = {miras__cuda_each, t, -MIRAS_CUDA_BLOCKS};
   miras_trainer tr;
-  size_t bytes;
   if (d && d->parallel)
     return miras__say(why, n, "parallel is set; a trainer on a device must have NULL: the device "
                               "is its job system"), 0;
@@ -1460,10 +1456,8 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
-  bytes = miras__arena_bytes(&a, "trainer", why, n);
-  if (!bytes || !d->limit || bytes <= d->limit) return bytes;
-  miras__say(why, n, "limit is %zu bytes; the trainer takes %zu", (size_t)d->limit, bytes);
-  return 0;
+  return miras__within_limit(miras__arena_bytes(&a, "trainer", why, n), d->limit, "trainer", why,
+                             n);
 }
 
 size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
@@ -2103,26 +2097,23 @@ typedef struct miras__fast_norm {
   int function;
 } miras__fast_norm;
 
-/* Mean and 1 / deviation of a row; of rows that there are not, of zeros. */
+/* The mean of a row, or of squares of what is over `mean`; of rows that there are not, of zeros. */
+template <int SQUARES>
+__device__ static inline float miras__fast_mean(const miras__fast_norm *a, const bf16 *x,
+                                                unsigned lane, unsigned in, float mean) {
+  float v[8], sum = 0;
+  for (unsigned c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
+    miras__get8(v, x + c);
+    MIRAS__EIGHT sum += SQUARES ? (v[e] - mean) * (v[e] - mean) : v[e];
+  }
+  return miras__lanes_sum(sum, a->lanes) / (float)a->n;
+}
+/* Mean and 1 / deviation. */
 __device__ static inline void miras__fast_stats(const miras__fast_norm *a, const bf16 *x,
                                                 unsigned lane, unsigned in, float *mean,
                                                 float *inverse) {
-  const float n = (float)a->n;
-  float v[8], sum = 0;
-  *mean = 0;
-  if (a->bias) {
-    for (unsigned c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
-      miras__get8(v, x + c);
-      MIRAS__EIGHT sum += v[e];
-    }
-    *mean = miras__lanes_sum(sum, a->lanes) / n;
-    sum = 0;
-  }
-  for (unsigned c = 8 * lane; in && c < a->n; c += 8 * a->lanes) {
-    miras__get8(v, x + c);
-    MIRAS__EIGHT sum += (v[e] - *mean) * (v[e] - *mean);
-  }
-  *inverse = 1 / sqrtf(miras__lanes_sum(sum, a->lanes) / n + a->epsilon);
+  *mean = a->bias ? miras__fast_mean<0>(a, x, lane, in, 0) : 0;
+  *inverse = 1 / sqrtf(miras__fast_mean<1>(a, x, lane, in, *mean) + a->epsilon);
 }
 
 template <int GATED>
@@ -5415,7 +5406,8 @@ typedef struct miras__fast {
 } miras__fast;
 typedef char miras__fast_fits[sizeof(miras__fast) <= sizeof(((miras_cuda_fast *)0)->held) ? 1 : -1];
 
-static miras__fast *miras__fast_of(const miras_cuda_fast *f) {
+/* Of a trainer or a session; NULL of none. */
+template <class T> static miras__fast *miras__fast_of(const T *f) {
   return f ? (miras__fast *)(void *)(uintptr_t)f->held : NULL;
 }
 
@@ -5468,11 +5460,16 @@ static size_t miras__fast_matrix_bytes(const miras__program *p, const miras__op 
   if (p->form != MIRAS_WEIGHTS_Q8) return miras__up256((w->rows + 1) * line);
   return miras__up256(miras__fast_whole_bytes(w->rows, miras__columns_of(p, w), 576) + line);
 }
-static size_t miras__fast_matrix_at(const miras__program *p, const miras__op *end) {
+/* Bytes of a program's operations before `end`. */
+static size_t miras__fast_before(const miras__program *p, const miras__op *end,
+                                 size_t (*bytes)(const miras__program *, const miras__op *)) {
   size_t at = 0;
   const miras__op *o;
-  for (o = p->op; o < end; o++) at += miras__fast_matrix_bytes(p, o);
+  for (o = p->op; o < end; o++) at += bytes(p, o);
   return at;
+}
+static size_t miras__fast_matrix_at(const miras__program *p, const miras__op *end) {
+  return miras__fast_before(p, end, miras__fast_matrix_bytes);
 }
 static size_t miras__fast_constants(const miras__program *p) {
   return miras__up8(p->mixer.outs) + miras__up8(p->mixer.heads);
@@ -5607,10 +5604,7 @@ static size_t miras__fast_state_bytes(const miras__program *p, const miras__op *
            ? ((size_t)p->tail[o->part].back * p->tail[o->part].cols * 2 + 15) / 16 * 16 : 0;
 }
 static size_t miras__fast_state_at(const miras__program *p, const miras__op *end) {
-  size_t at = 0;
-  const miras__op *o;
-  for (o = p->op; o < end; o++) at += miras__fast_state_bytes(p, o);
-  return at;
+  return miras__fast_before(p, end, miras__fast_state_bytes);
 }
 
 /* Parameters, moments, and what steps work in. */
@@ -6854,7 +6848,7 @@ static miras_fast::miras__fast_adam miras__fast_adam_of(miras__fast *f) {
 }
 
 static void miras__fast_send(miras__fast *f, void *to, const void *from, size_t bytes,
-                             cudaMemcpyKind way) {
+                             cudaMemcpyKind way = cudaMemcpyHostToDevice) {
   if (!f->failed && bytes)
     f->failed = cudaMemcpyAsync(to, from, bytes, way, f->stream) != cudaSuccess;
 }
@@ -6900,7 +6894,7 @@ static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op 
       count = miras__least(n - j, sizeof line / 2);
       for (e = 0; e < count; e++)
         line[e] = (uint16_t)miras__fast_held(a, o, at, o ? i : j + e, o ? j + e : i, NULL);
-      miras__fast_send(a->f, to + i * ld + j, line, count * 2, cudaMemcpyHostToDevice);
+      miras__fast_send(a->f, to + i * ld + j, line, count * 2);
     }
   for (i = 0; m->desc.weights == MIRAS_WEIGHTS_Q8 && i < tiles; i += count) {
     count = miras__least(tiles - i, MANY);
@@ -6914,8 +6908,8 @@ static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op 
       numbers[e + k % 2 * 2 + k / 2 % 2] =
         (unsigned char)miras__fast_held(a, o, at, row, col, scale);
     }
-    miras__fast_send(a->f, to + i * 256, numbers, count * 512, cudaMemcpyHostToDevice);
-    miras__fast_send(a->f, to + tiles * 256 + i * 32, scales, count * 64, cudaMemcpyHostToDevice);
+    miras__fast_send(a->f, to + i * 256, numbers, count * 512);
+    miras__fast_send(a->f, to + tiles * 256 + i * 32, scales, count * 64);
   }
 }
 
@@ -6943,7 +6937,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   f->base = (char *)device, f->stream = stream;
   miras__fast_layout(f);
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
-  miras__fast_send(f, f->params, m->params, m->param_count * 4, cudaMemcpyHostToDevice);
+  miras__fast_send(f, f->params, m->params, m->param_count * 4);
   for (i = 0; i < m->view_count; i++) {
     miras_fast::miras__fast_tensor t = {};
     t.at = m->views[i].offset, t.count = m->views[i].count, t.block = block;
@@ -6951,7 +6945,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
     if (miras__view_form(m, &m->views[i])) t.at = t.count = 0;   /* see below                     */
     else miras__fast_copy_of(f, t.at, &t);
     block += (t.count + miras_fast::MIRAS__ADAM_PIECE - 1) / miras_fast::MIRAS__ADAM_PIECE;
-    miras__fast_send(f, f->tensors + i, &t, sizeof t, cudaMemcpyHostToDevice);
+    miras__fast_send(f, f->tensors + i, &t, sizeof t);
   }
   for (i = 0; i < m->desc.layers; i++) {
     const miras__fast_layer a = miras__fast_layer_of(f, i);
@@ -6962,12 +6956,10 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
     if (i == 0 && m->desc.weights) miras__fast_send_matrix(&a, NULL, m->head, f->head);
     if (i == 0 && m->desc.weights && m->desc.untied)
       miras__fast_send_matrix(&a, NULL, m->in->weight, f->table);
-    if (mix->outs)
-      miras__fast_send(f, miras__fast_factors(&a), mix->gate_scale, mix->outs * 4,
-                       cudaMemcpyHostToDevice);
+    miras__fast_send(f, miras__fast_factors(&a), mix->gate_scale, mix->outs * 4);
     if (mix->heads && a.layer->keep)
       miras__fast_send(f, miras__fast_factors(&a) + miras__up8(mix->outs), a.layer->keep,
-                       mix->heads * 4, cudaMemcpyHostToDevice);
+                       mix->heads * 4);
   }
   adam = miras__fast_adam_of(f);
   adam.copies = 1;
@@ -7174,9 +7166,6 @@ miras_result miras_cuda_fast_step(miras_cuda_fast *g, const miras_adamw_options 
 
 /* ---- sessions ---- */
 
-static miras__fast *miras__fast_session_of(const miras_cuda_fast_session *s) {
-  return s ? (miras__fast *)(void *)(uintptr_t)s->held : NULL;
-}
 static int miras__fast_session_begin(miras__fast *f, const miras_model *m, int batch, char *why,
                                      size_t n) {
   miras_trainer_desc d = {};
@@ -7207,16 +7196,16 @@ miras_result miras_cuda_fast_session_init(miras_cuda_fast_session *s, const mira
                                           cudaStream_t stream) {
   miras_result result;
   if (!s || !m || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras__fast_session_begin(miras__fast_session_of(s), m, batch, NULL, 0))
+  if (!miras__fast_session_begin(miras__fast_of(s), m, batch, NULL, 0))
     return MIRAS_ERR_DESC;
-  result = miras__fast_fill(miras__fast_session_of(s), device, bytes, stream);
+  result = miras__fast_fill(miras__fast_of(s), device, bytes, stream);
   return result == MIRAS_OK ? miras_cuda_fast_session_reset(s, -1, stream) : result;
 }
 
 miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int32_t *tokens,
                                           int length, float *logits, int rows,
                                           cudaStream_t stream) {
-  miras__fast *f = miras__fast_session_of(s);
+  miras__fast *f = miras__fast_of(s);
   miras_fast::miras__fast_moved moved = {};
   int t;
   if (!s || !tokens || length < 1 || rows < 0 || rows > length || (rows && !logits))
@@ -7236,7 +7225,7 @@ miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int3
 }
 
 void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, size_t *bytes) {
-  const miras__fast *f = miras__fast_session_of(s);
+  const miras__fast *f = miras__fast_of(s);
   const int there = f && text >= 0 && (size_t)text < f->rows;
   if (bytes) *bytes = there ? f->apart : 0;
   return there ? f->texts + (size_t)text * f->apart : NULL;
@@ -7244,7 +7233,7 @@ void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, 
 
 miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
                                            cudaStream_t stream) {
-  miras__fast *f = miras__fast_session_of(s);
+  miras__fast *f = miras__fast_of(s);
   unsigned char *const to =
     (unsigned char *)miras_cuda_fast_session_state(s, text < 0 ? 0 : text, NULL);
   size_t bytes;

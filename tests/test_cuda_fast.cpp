@@ -1109,7 +1109,7 @@ static void whole_layer(int width, int texts) {
     if (!bytes || miras_cuda_fast_session_init(&s, m, texts, take(bytes / 4), bytes, 0) != MIRAS_OK)
       puts(why), exit(2);
     memset((void *)&t, 0, sizeof t);
-    b.m = m, b.f = miras__fast_session_of(&s), b.a = miras__fast_layer_of(b.f, 0);
+    b.m = m, b.f = miras__fast_of(&s), b.a = miras__fast_layer_of(b.f, 0);
     of = b, of.m = twin, of.a.layer = &twin->layers[0], of.a.p = twin->layers[0].p;
     t.b = &of, t.on = &b.a, t.name = form == MIRAS_WEIGHTS_Q8 ? "q8" : "bf16";
     for (int i = 0; i < of.a.p->ops; i++) {
