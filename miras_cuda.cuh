@@ -1705,8 +1705,9 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
  * One launch an operation, 16 bytes an access, bfloat16 rows and float sums; every sum has one
  * order, fixed by the sizes of the call, and no float is added to by two threads. Rows are those of
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
-namespace { namespace miras_fast {
+namespace { inline namespace miras_fast {   /* the host's side needs no name of it             */
 
+#define bf16 miras__bf16             /* in this part of the file                                  */
 typedef uint16_t bf16;
 
 #ifdef __CUDACC__
@@ -2233,12 +2234,12 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_sums(const __grid_constant__ miras__fas
 }
 
 /* to[i] += of all strips, in order, and of `folds` columns each: those first + i step + k apart. */
-typedef struct miras__fast_fold {
+typedef struct miras__fast_strips {
   float *to;
   const float *from;
   unsigned n, strips, stride, first, step, folds, apart;
-} miras__fast_fold;
-MIRAS__FAST_GRID(256, 4) miras__run_fast_fold(const __grid_constant__ miras__fast_fold a) {
+} miras__fast_strips;
+MIRAS__FAST_GRID(256, 4) miras__run_fast_fold(const __grid_constant__ miras__fast_strips a) {
   const unsigned i = blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
   float all = 0;
   if (i >= a.n) return;
@@ -5331,7 +5332,7 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
     case MIRAS__OP_ROTATE:
       return o->cols % 8 || o->in_at[0] % 8 ? "heads are not a multiple of 8 wide" : NULL;
     case MIRAS__OP_ANGLES:
-      return y->dim % 16 || y->dim > 2 * miras_fast::MIRAS__FAST_PAIRS
+      return y->dim % 16 || y->dim > 2 * MIRAS__FAST_PAIRS
                ? "what turns is not a multiple of 16 numbers up to 128" : NULL;
     case MIRAS__OP_ATTEND:
       if (o->segment) return "it goes segment by segment";
@@ -5383,23 +5384,21 @@ typedef struct miras__fast {
   unsigned char *texts;              /* of a session: states, `apart` bytes apart, and where ...  */
   size_t apart, now_at;              /* ... in them those of the layer at hand begin              */
   float *params, *grads, *moment1, *moment2;
-  miras_fast::miras__fast_now *now;
-  miras_fast::miras__fast_tensor *tensors;
+  miras__fast_now *now;
+  miras__fast_tensor *tensors;
   unsigned tensor_count, adam_blocks;
-  float *norms;
-  miras_fast::bf16 *x, *last, *ds, *dlast, *logits, *head, *room;
-  miras_fast::bf16 *table;           /* the embedding, where it is not float                      */
+  bf16 *x, *last, *ds, *dlast, *logits, *head, *room;
+  bf16 *table;                       /* the embedding, where it is not float                      */
   void *library, *library_room;      /* cuBLASLt's handle, or NULL                                */
   char *values, *grad;               /* of arrays: of all layers; of the layer at hand            */
   char *weights;                     /* copies of matrices, of all layers                         */
   float *constants;                  /* of all layers: factors of gates, decays                   */
-  float *sums, *stats, *losses;
+  float *sums, *stats, *losses, *norms, *row_weights;
   unsigned *next, *later;
   int32_t *tokens, *targets;
-  float *row_weights;
-  miras_fast::miras__fast_chunks chunks;   /* their room alone                                    */
+  miras__fast_chunks chunks;         /* their room alone                                          */
   float *perceptrons;                /* and theirs                                                */
-  miras_fast::bf16 *pairs;           /* rows of memories that erase apart: q, k, z, v, y          */
+  bf16 *pairs;                       /* rows of memories that erase apart: q, k, z, v, y          */
   float *first[2];                   /* values that layers mix in, and their gradients            */
   size_t layer_values[MIRAS_MAX_LAYERS], layer_weights[MIRAS_MAX_LAYERS];
   size_t layer_constants[MIRAS_MAX_LAYERS];
@@ -5481,8 +5480,8 @@ static void *miras__fast_take(miras__fast *f, size_t bytes) {
   return at;
 }
 
-static miras_fast::bf16 *miras__fast_take2(miras__fast *f, size_t n) {
-  return (miras_fast::bf16 *)miras__fast_take(f, n * 2);
+static bf16 *miras__fast_take2(miras__fast *f, size_t n) {
+  return (bf16 *)miras__fast_take(f, n * 2);
 }
 static float *miras__fast_take4(miras__fast *f, size_t n) {
   return (float *)miras__fast_take(f, n * 4);
@@ -5610,15 +5609,15 @@ static size_t miras__fast_state_at(const miras__program *p, const miras__op *end
 /* Parameters, moments, and what steps work in. */
 static void miras__fast_lay_params(miras__fast *f) {
   const miras_model *m = f->m;
-  const size_t piece = miras_fast::MIRAS__ADAM_PIECE, moved = f->sits ? 0 : m->param_count * 4;
+  const size_t piece = MIRAS__ADAM_PIECE, moved = f->sits ? 0 : m->param_count * 4;
   int i;
   f->params = (float *)miras__fast_take(f, m->param_count * 4);
   f->grads = (float *)miras__fast_take(f, moved);
   f->moment1 = (float *)miras__fast_take(f, moved);
   f->moment2 = (float *)miras__fast_take(f, moved);
-  f->now = (miras_fast::miras__fast_now *)miras__fast_take(f, sizeof *f->now);
+  f->now = (miras__fast_now *)miras__fast_take(f, sizeof *f->now);
   f->tensor_count = (unsigned)m->view_count;
-  f->tensors = (miras_fast::miras__fast_tensor *)miras__fast_take(
+  f->tensors = (miras__fast_tensor *)miras__fast_take(
     f, (size_t)m->view_count * sizeof *f->tensors);
   for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
     if (!miras__view_form(m, &m->views[i]))
@@ -5781,21 +5780,17 @@ static void miras__fast_groups(miras__fast *f, void (*kernel)(const A), const A 
   miras__fast_launch(f, kernel, ((size_t)a.items + each - 1) / each, 256, 0, a);
 }
 
-typedef miras_fast::bf16 miras__bf16;
-
 /* C = or += A B, of rows in bfloat16; ta, tb: A, or B, lies turned. */
-static miras_fast::miras__fast_product miras__fast_product_of(const miras__bf16 *a, size_t lda,
-                                                              const miras__bf16 *b, size_t ldb,
-                                                              size_t m, size_t n, size_t k) {
-  miras_fast::miras__fast_product x = {};
+static miras__fast_product miras__fast_product_of(const bf16 *a, size_t lda, const bf16 *b,
+                                                  size_t ldb, size_t m, size_t n, size_t k) {
+  miras__fast_product x = {};
   x.a = a, x.lda = (unsigned)lda, x.b = b, x.ldb = (unsigned)ldb;
   x.m = (unsigned)m, x.n = (unsigned)n, x.k = (unsigned)k, x.parts = 1;
   return x;
 }
 #ifdef MIRAS_CUDA_CUBLASLT
 /* The same by cuBLASLt, to which rows are columns: C' = B' A'. Returns 0 where it refuses. */
-static int miras__fast_library(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
-                               int tb) {
+static int miras__fast_library(miras__fast *f, const miras__fast_product *x, int ta, int tb) {
   const cublasLtEpilogue_t biased = CUBLASLT_EPILOGUE_BIAS;
   const cublasOperation_t turned = CUBLAS_OP_T;
   const cudaDataType_t half = CUDA_R_16BF, result = x->wide ? CUDA_R_32F : CUDA_R_16BF;
@@ -5844,46 +5839,41 @@ static int miras__fast_library(miras__fast *f, const miras_fast::miras__fast_pro
 }
 #endif
 
-static void miras__fast_multiply(miras__fast *f, const miras_fast::miras__fast_product *x, int ta,
-                                 int tb) {
-  typedef void grid(const miras_fast::miras__fast_product);
+static void miras__fast_multiply(miras__fast *f, const miras__fast_product *x, int ta, int tb) {
+  typedef void grid(const miras__fast_product);
   static grid *const many[] = {
-    miras_fast::miras__run_fast_product<0, 0>, miras_fast::miras__run_fast_product<0, 1>,
-    miras_fast::miras__run_fast_product<1, 0>
+    miras__run_fast_product<0, 0>, miras__run_fast_product<0, 1>, miras__run_fast_product<1, 0>
   }, *const few[] = {
-    miras_fast::miras__run_fast_product_rows<1, 0>, miras_fast::miras__run_fast_product_rows<1, 1>,
-    miras_fast::miras__run_fast_product_rows<8, 0>, miras_fast::miras__run_fast_product_rows<8, 1>
+    miras__run_fast_product_rows<1, 0>, miras__run_fast_product_rows<1, 1>,
+    miras__run_fast_product_rows<8, 0>, miras__run_fast_product_rows<8, 1>
   };
   const size_t rows = !f->sits ? 128 : x->scales || x->m > 1 ? 8 : 1;        /* of a block        */
   const size_t cols = !f->sits ? 128 : x->scales ? 16 : 32;
-  const size_t bytes = x->scales ? 4096 : f->sits ? rows * 1024
-                                                  : (size_t)miras_fast::MIRAS__PRODUCT_BYTES;
-  miras_fast::miras__fast_product of = *x;
+  const size_t bytes = x->scales ? 4096 : f->sits ? rows * 1024 : (size_t)MIRAS__PRODUCT_BYTES;
+  miras__fast_product of = *x;
 #ifdef MIRAS_CUDA_CUBLASLT
   if (f->failed || miras__fast_library(f, x, ta, tb)) return;
 #endif
   of.across = (unsigned)((x->n + cols - 1) / cols);
-  miras__fast_launch(f,
-                     !f->sits    ? many[2 * ta + tb]
-                     : x->scales ? miras_fast::miras__run_fast_product_q8
-                                 : few[(rows > 1) * 2 + tb],
+  miras__fast_launch(f, !f->sits    ? many[2 * ta + tb]
+                        : x->scales ? miras__run_fast_product_q8 : few[(rows > 1) * 2 + tb],
                      (x->m + rows - 1) / rows * of.across * of.parts, 256, bytes, of);
 }
 /* to [n] += sums over strips of rows, or over `parts` of `from`. */
 static void miras__fast_fold(miras__fast *f, float *to, size_t n, size_t stride, size_t first = 0,
                              size_t step = 1, size_t folds = 1, size_t apart = 1,
                              const float *from = NULL, size_t parts = 0) {
-  miras_fast::miras__fast_fold x;
+  miras__fast_strips x;
   x.to = to, x.from = from ? from : f->sums, x.n = (unsigned)n;
   x.strips = (unsigned)(from ? parts : ((size_t)f->batch * (size_t)f->length + 63) / 64);
   x.stride = (unsigned)stride, x.first = (unsigned)first, x.step = (unsigned)step;
   x.folds = (unsigned)folds, x.apart = (unsigned)apart;
-  miras__fast_rows(f, miras_fast::miras__run_fast_fold, n, x);
+  miras__fast_rows(f, miras__run_fast_fold, n, x);
 }
 /* A gradient of weights: to [m, n] += x' d over all rows. */
-static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x, size_t ldx,
-                                const miras__bf16 *d, size_t ldd, size_t m, size_t n, size_t rows) {
-  miras_fast::miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
+static void miras__fast_weights(miras__fast *f, float *to, const bf16 *x, size_t ldx, const bf16 *d,
+                                size_t ldd, size_t m, size_t n, size_t rows) {
+  miras__fast_product of = miras__fast_product_of(x, ldx, d, ldd, m, n, rows);
   const unsigned parts = f->library ? 1 : miras__fast_split(m, n, rows);
   of.wide = parts > 1 ? f->sums : to, of.ldc = (unsigned)n;
   of.parts = parts, of.adds = parts == 1;
@@ -5892,20 +5882,19 @@ static void miras__fast_weights(miras__fast *f, float *to, const miras__bf16 *x,
 }
 
 /* Sums of columns over rows. */
-static void miras__fast_sum(miras__fast *f, miras_fast::miras__fast_sums *s) {
+static void miras__fast_sum(miras__fast *f, miras__fast_sums *s) {
   s->rows = (unsigned)((size_t)f->batch * (size_t)f->length);
   s->length = (unsigned)f->length;
   s->to = f->sums;
   s->across = (s->cols + 255) / 256;
-  miras__fast_launch(f, miras_fast::miras__run_fast_sums, (size_t)(s->rows + 63) / 64 * s->across,
+  miras__fast_launch(f, miras__run_fast_sums, (size_t)(s->rows + 63) / 64 * s->across,
                      256, 256 * 8 * 4, *s);
 }
 /* A gradient of biases: to [n / each] += the sums of `each` columns of d, or of d (.) x. */
-static void miras__fast_biases(miras__fast *f, float *to, const miras__bf16 *d, size_t ldd,
-                               size_t n, const miras__bf16 *x = NULL, size_t ldx = 0,
-                               size_t each = 1) {
-  miras_fast::miras__fast_sums s = {};
-  if (x) s.what = miras_fast::MIRAS__SUM_TIMES;
+static void miras__fast_biases(miras__fast *f, float *to, const bf16 *d, size_t ldd, size_t n,
+                               const bf16 *x = NULL, size_t ldx = 0, size_t each = 1) {
+  miras__fast_sums s = {};
+  if (x) s.what = MIRAS__SUM_TIMES;
   s.d = d, s.ldd = (unsigned)ldd, s.x = x, s.ldx = (unsigned)ldx;
   s.sets = 1, s.cols = (unsigned)miras__up8(n);
   miras__fast_sum(f, &s);
@@ -5929,8 +5918,8 @@ static char *miras__fast_value(const miras__fast_layer *a, int i) {
     return (char *)(f->x + (size_t)(a->l + (i == MIRAS__Y)) * f->rows * miras__fast_width(f));
   return f->values + f->layer_values[a->l] + miras__fast_array_at(a->p, i, 0, f->rows);
 }
-static miras__bf16 *miras__fast_x(const miras__fast_layer *a, int i, size_t at) {
-  return i ? (miras__bf16 *)(void *)miras__fast_value(a, i) + at : NULL;
+static bf16 *miras__fast_x(const miras__fast_layer *a, int i, size_t at) {
+  return i ? (bf16 *)(void *)miras__fast_value(a, i) + at : NULL;
 }
 static float *miras__fast_floats(const miras__fast_layer *a, int i) {
   return (float *)(void *)miras__fast_value(a, i);
@@ -5938,8 +5927,8 @@ static float *miras__fast_floats(const miras__fast_layer *a, int i) {
 static char *miras__fast_grad(const miras__fast_layer *a, int i) {
   return a->f->grad + miras__fast_array_at(a->p, i, 1, a->f->rows);
 }
-static miras__bf16 *miras__fast_d(const miras__fast_layer *a, int i, size_t at) {
-  return (miras__bf16 *)(void *)miras__fast_grad(a, i) + at;
+static bf16 *miras__fast_d(const miras__fast_layer *a, int i, size_t at) {
+  return (bf16 *)(void *)miras__fast_grad(a, i) + at;
 }
 static unsigned miras__fast_ldx(const miras__fast_layer *a, int i) {
   return (unsigned)miras__fast_ld(a->p, i, 0);
@@ -5948,8 +5937,8 @@ static unsigned miras__fast_ldd(const miras__fast_layer *a, int i) {
   return (unsigned)miras__fast_ld(a->p, i, 1);
 }
 /* Rows of array i, or (grad) of its gradient, from column `at` on; *ld: how far apart they lie. */
-static miras__bf16 *miras__fast_lines(const miras__fast_layer *a, int i, size_t at, int grad,
-                                      unsigned *ld) {
+static bf16 *miras__fast_lines(const miras__fast_layer *a, int i, size_t at, int grad,
+                               unsigned *ld) {
   *ld = (unsigned)miras__fast_ld(a->p, i, grad);
   return grad ? miras__fast_d(a, i, at) : miras__fast_x(a, i, at);
 }
@@ -5959,30 +5948,28 @@ static float *miras__fast_param(const miras__fast_layer *a, int id) {
 static float *miras__fast_dparam(const miras__fast_layer *a, int id) {
   return a->f->grads + a->layer->first + miras__param_at(&a->p->param[id]);
 }
-static miras__bf16 *miras__fast_matrix(const miras__fast_layer *a, const miras__op *o) {
-  return (miras__bf16 *)(void *)(a->f->weights + a->f->layer_weights[a->l] +
+static bf16 *miras__fast_matrix(const miras__fast_layer *a, const miras__op *o) {
+  return (bf16 *)(void *)(a->f->weights + a->f->layer_weights[a->l] +
                                  miras__fast_matrix_at(a->p, o));
 }
 /* Where the biases of a matrix [rows, cols] lie, which has so many lines, ld apart. */
-static miras__bf16 *miras__fast_bias_at(const miras__fast *f, const miras__bf16 *matrix,
-                                        size_t rows, size_t cols, size_t lines, size_t ld) {
+static bf16 *miras__fast_bias_at(const miras__fast *f, const bf16 *matrix, size_t rows, size_t cols,
+                                 size_t lines, size_t ld) {
   const size_t whole = miras__fast_whole_bytes(rows, cols, 288);
-  return (miras__bf16 *)(uintptr_t)matrix +
-         (f->m->desc.weights == MIRAS_WEIGHTS_Q8 ? whole : lines * ld);
+  return (bf16 *)(uintptr_t)matrix + (f->m->desc.weights == MIRAS_WEIGHTS_Q8 ? whole : lines * ld);
 }
-static const float *miras__fast_scales(const miras__fast *f, const miras__bf16 *matrix,
-                                       size_t rows, size_t cols) {
+static const float *miras__fast_scales(const miras__fast *f, const bf16 *matrix, size_t rows,
+                                       size_t cols) {
   return f->m->desc.weights != MIRAS_WEIGHTS_Q8
            ? NULL
            : (const float *)(const void *)(matrix + miras__fast_whole_bytes(rows, cols, 256));
 }
 /* The product of an operation with its matrix [rows, cols]; biases, if it has any. */
-static miras_fast::miras__fast_product miras__fast_by(const miras__fast_layer *a,
-                                                      const miras__op *o, const miras__bf16 *x,
-                                                      unsigned ldx, int biased) {
+static miras__fast_product miras__fast_by(const miras__fast_layer *a, const miras__op *o,
+                                          const bf16 *x, unsigned ldx, int biased) {
   const miras__param *w = &a->p->param[o->param];
   const size_t ld = miras__fast_matrix_ld(a->p, o), cols = miras__columns_of(a->p, w);
-  miras_fast::miras__fast_product of =
+  miras__fast_product of =
     miras__fast_product_of(x, ldx, miras__fast_matrix(a, o), ld, a->rows, cols, w->rows);
   of.scales = miras__fast_scales(a->f, of.b, w->rows, cols);
   if (biased) of.bias = miras__fast_bias_at(a->f, of.b, w->rows, cols, w->rows, ld);
@@ -6005,34 +5992,33 @@ static unsigned miras__fast_lanes(size_t n) {
 
 /* ---- maps ---- */
 
-static miras_fast::miras__fast_map miras__fast_map_of(const miras__fast_layer *a, int what,
-                                                      size_t cols) {
-  miras_fast::miras__fast_map x = {};
+static miras__fast_map miras__fast_map_of(const miras__fast_layer *a, int what, size_t cols) {
+  miras__fast_map x = {};
   x.what = what, x.scale = 1;
   x.eights = (unsigned)(cols / 8), x.items = a->rows * x.eights;
   return x;
 }
-static void miras__fast_map(const miras__fast_layer *a, const miras_fast::miras__fast_map *x) {
-  miras__fast_rows(a->f, miras_fast::miras__run_fast_map, x->items, *x);
+static void miras__fast_run_map(const miras__fast_layer *a, const miras__fast_map *x) {
+  miras__fast_rows(a->f, miras__run_fast_map, x->items, *x);
 }
 
 /* What a pointwise operation is: forward, back, and how many columns. */
 static int miras__fast_map_kind(const miras__op *o, int back) {
-  switch (o->what) {                 /* the next is its way back; of SQUASH that behind it       */
-    case MIRAS__OP_GATE: return miras_fast::MIRAS__MAP_GATE + back;
-    case MIRAS__OP_MULTIPLY: return miras_fast::MIRAS__MAP_TIMES + back;
-    case MIRAS__OP_RELU2: return miras_fast::MIRAS__MAP_F + back;
-    case MIRAS__OP_SQUASH: return miras_fast::MIRAS__MAP_F + 2 * back;
-    default: return miras_fast::MIRAS__MAP_COPY;
+  switch (o->what) {                 /* the next is its way back; of SQUASH that behind it        */
+    case MIRAS__OP_GATE: return MIRAS__MAP_GATE + back;
+    case MIRAS__OP_MULTIPLY: return MIRAS__MAP_TIMES + back;
+    case MIRAS__OP_RELU2: return MIRAS__MAP_F + back;
+    case MIRAS__OP_SQUASH: return MIRAS__MAP_F + 2 * back;
+    default: return MIRAS__MAP_COPY;
   }
 }
 static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o, int back) {
   const int squash = o->what == MIRAS__OP_SQUASH, in = squash ? o->out : o->in[0];
   const int heads = o->what == MIRAS__OP_JOIN || o->what == MIRAS__OP_READ ? o->heads : 1;
   const size_t at = squash ? o->out_at : o->in_at[0];
-  miras_fast::miras__fast_map x =
+  miras__fast_map x =
     miras__fast_map_of(a, miras__fast_map_kind(o, back), (size_t)o->cols * (size_t)heads);
-  const int copies = back && x.what == miras_fast::MIRAS__MAP_COPY;    /* of d alone            */
+  const int copies = back && x.what == MIRAS__MAP_COPY;    /* of d alone                          */
   if (o->what == MIRAS__OP_SCALE) x.scale = a->p->scales[o->part];
   x.function = o->what == MIRAS__OP_RELU2 ? (int)MIRAS_FN_RELU2 : o->function;
   x.x = miras__fast_lines(a, copies ? o->out : in, copies ? o->out_at : at, copies, &x.ldx);
@@ -6044,24 +6030,22 @@ static void miras__fast_pointwise(const miras__fast_layer *a, const miras__op *o
     x.z = miras__fast_lines(a, o->in[1], o->in_at[1], 1, &x.ldz);
     x.adds_z = o->adds >> 1 & 1;
   }
-  miras__fast_map(a, &x);
+  miras__fast_run_map(a, &x);
 }
 
 /* ---- norms ---- */
 
-static void miras__fast_norm(miras__fast *f, const miras_fast::miras__fast_norm &x) {
-  miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm<1>
-                               : miras_fast::miras__run_fast_norm<0>, x);
+static void miras__fast_run_norm(miras__fast *f, const miras__fast_norm &x) {
+  miras__fast_groups(f, x.gate ? miras__run_fast_norm<1> : miras__run_fast_norm<0>, x);
 }
 /* Back through a norm, and the gradients of its gain and bias, which lie as these do. */
-static void miras__fast_norm_back(miras__fast *f, const miras_fast::miras__fast_norm &x) {
+static void miras__fast_norm_back(miras__fast *f, const miras__fast_norm &x) {
   const size_t cols = (size_t)x.heads * x.n;
   const size_t n = x.step ? cols : x.n, folds = x.step ? 1 : x.heads;
-  miras_fast::miras__fast_sums s = {};
-  miras__fast_groups(f, x.gate ? miras_fast::miras__run_fast_norm_back<1>
-                               : miras_fast::miras__run_fast_norm_back<0>, x);
+  miras__fast_sums s = {};
+  miras__fast_groups(f, x.gate ? miras__run_fast_norm_back<1> : miras__run_fast_norm_back<0>, x);
   if (!x.gain) return;
-  s.what = miras_fast::MIRAS__SUM_GAIN, s.function = x.function;
+  s.what = MIRAS__SUM_GAIN, s.function = x.function;
   s.d = x.d, s.ldd = x.ldd, s.x = x.x, s.ldx = x.ldx, s.gate = x.gate, s.ld_gate = x.ld_gate;
   s.stats = x.stats, s.heads = x.heads, s.n = x.n, s.cols = (unsigned)cols;
   s.sets = x.bias ? 2 : 1;
@@ -6078,14 +6062,13 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   const int stream = o->what == MIRAS__OP_NORM || o->what == MIRAS__OP_SHIFT;
   const int bias = layered ? o->param + 1
                  : headed && p->param[MIRAS__W_OUT_BIAS].rows ? MIRAS__W_OUT_BIAS : 0;
-  miras_fast::miras__fast_norm x = {};
+  miras__fast_norm x = {};
   if (stream && !o->param) {         /* the stream itself                                         */
-    miras_fast::miras__fast_map copy = miras__fast_map_of(a, miras_fast::MIRAS__MAP_COPY,
-                                                          (size_t)o->heads * o->cols);
+    miras__fast_map copy = miras__fast_map_of(a, MIRAS__MAP_COPY, (size_t)o->heads * o->cols);
     copy.x = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &copy.ldx);
     copy.y = back ? a->f->ds : miras__fast_x(a, o->out, 0), copy.adds = back;
     copy.ldy = (unsigned)miras__fast_width(a->f);
-    miras__fast_map(a, &copy);
+    miras__fast_run_map(a, &copy);
     return;
   }
   x.x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &x.ldx);
@@ -6099,7 +6082,7 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
   if (headed && o->in[1]) x.gate = miras__fast_lines(a, o->in[1], o->in_at[1], 0, &x.ld_gate);
   if (!back) {
     x.y = miras__fast_lines(a, o->out, o->out_at, 0, &x.ldy);
-    miras__fast_norm(a->f, x);
+    miras__fast_run_norm(a->f, x);
     return;
   }
   x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
@@ -6113,9 +6096,9 @@ static void miras__fast_norms(const miras__fast_layer *a, const miras__op *o, in
 
 /* The norm, and what it was of the row before less that; and rows of both, mixed. */
 static void miras__fast_shift(const miras__fast_layer *a, const miras__op *o, int back) {
-  miras_fast::miras__fast_map x = miras__fast_map_of(
-    a, back ? miras_fast::MIRAS__MAP_SHIFT_BACK : miras_fast::MIRAS__MAP_SHIFT, a->p->width);
-  miras__bf16 *const at = miras__fast_lines(a, o->out, 0, back, &x.ldx);
+  miras__fast_map x = miras__fast_map_of(
+    a, back ? MIRAS__MAP_SHIFT_BACK : MIRAS__MAP_SHIFT, a->p->width);
+  bf16 *const at = miras__fast_lines(a, o->out, 0, back, &x.ldx);
   const miras__op *tail = o;
   if (!back) miras__fast_norms(a, o, 0);
   x.per = (unsigned)a->f->length;
@@ -6125,19 +6108,18 @@ static void miras__fast_shift(const miras__fast_layer *a, const miras__op *o, in
   x.apart = a->f->apart;
   x.x = at, x.y = back ? at : at + a->p->ld_x, x.ldu = x.ldy = x.ldx;
   if (back) x.u = at + a->p->ld_x;
-  miras__fast_map(a, &x);
+  miras__fast_run_map(a, &x);
   if (back) miras__fast_norms(a, o, 1);
 }
 static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int back) {
   const size_t w = a->p->width, at = o->part * w, ld = a->p->ld_x;
-  miras_fast::miras__fast_map x = miras__fast_map_of(
-    a, back ? miras_fast::MIRAS__MAP_MIX_BACK : miras_fast::MIRAS__MAP_SKIP, w);
+  miras__fast_map x = miras__fast_map_of(a, back ? MIRAS__MAP_MIX_BACK : MIRAS__MAP_SKIP, w);
   x.w = miras__fast_param(a, MIRAS__W_SHIFT) + at;
   x.x = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldx);
   x.y = miras__fast_lines(a, back ? o->in[0] : o->out, 0, back, &x.ldy);
   if (back) x.z = x.y + ld, x.ldz = x.ldy, x.adds = x.adds_z = o->adds & 1;
   else x.u = x.x + ld, x.ldu = x.ldx;
-  miras__fast_map(a, &x);
+  miras__fast_run_map(a, &x);
   if (!back) return;
   miras__fast_biases(a->f, miras__fast_dparam(a, MIRAS__W_SHIFT) + at, x.x, x.ldx, w,
                      miras__fast_x(a, o->in[0], ld), x.ldy);
@@ -6153,9 +6135,8 @@ static int miras__fast_biased(const miras__fast_layer *a, const miras__op *o) {
 }
 
 /* The gradients of an operation's weights and biases, of rows x and d. */
-static void miras__fast_times_weights(const miras__fast_layer *a, const miras__op *o,
-                                      const miras__bf16 *x, size_t ldx, const miras__bf16 *d,
-                                      size_t ldd) {
+static void miras__fast_times_weights(const miras__fast_layer *a, const miras__op *o, const bf16 *x,
+                                      size_t ldx, const bf16 *d, size_t ldd) {
   const miras__program *p = a->p;
   const size_t first = p->param[o->param].column;
   int id;
@@ -6172,9 +6153,9 @@ static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *
   const miras__program *p = a->p;
   const miras__param *w = &p->param[o->param];
   unsigned ldx, ldd;
-  const miras__bf16 *const x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &ldx);
-  const miras__bf16 *const d = miras__fast_lines(a, o->out, o->out_at, 1, &ldd);
-  miras_fast::miras__fast_product of;
+  const bf16 *const x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &ldx);
+  const bf16 *const d = miras__fast_lines(a, o->out, o->out_at, 1, &ldd);
+  miras__fast_product of;
   if (!back) {
     of = miras__fast_by(a, o, x, ldx, miras__fast_biased(a, o));
     of.c = miras__fast_lines(a, o->out, o->out_at, 0, &of.ldc);
@@ -6193,17 +6174,17 @@ static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *
 /* Is dropout at work: of a call that trains? */
 static int miras__fast_drops(const miras__fast *f) { return f->m->desc.dropout > 0 && f->taped; }
 /* y = base + mask x, base NULL: zero. */
-static void miras__fast_drop(miras__fast *f, size_t site, const miras__bf16 *base,
-                             const miras__bf16 *x, miras__bf16 *y) {
+static void miras__fast_run_drop(miras__fast *f, size_t site, const bf16 *base, const bf16 *x,
+                                 bf16 *y) {
   const float rate = f->m->desc.dropout;
-  miras_fast::miras__fast_drop a = {};
+  miras__fast_drop a = {};
   a.base = base, a.x = x, a.y = y, a.now = f->now;
   a.seed = miras__hash(f->m->desc.seed + 1);
   a.call = f->call, a.site = site;
   a.limit = (uint32_t)((double)rate * 4294967296.0), a.scale = 1.0f / (1.0f - rate);
   a.ld = (unsigned)miras__fast_width(f);
   a.eights = a.ld / 8, a.items = (size_t)f->batch * (size_t)f->length * a.eights;
-  miras__fast_rows(f, miras_fast::miras__run_fast_drop, a.items, a);
+  miras__fast_rows(f, miras__run_fast_drop, a.items, a);
 }
 
 /* y = x + u W + b; back du, and the weights' gradients. */
@@ -6212,14 +6193,13 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   const int drop = a->p->drops && miras__fast_drops(a->f);
   const size_t site = a->layer->site + o->part;
   const unsigned ld = (unsigned)miras__fast_width(a->f);
-  miras_fast::miras__fast_product of;
-  miras_fast::miras__fast_map copy = miras__fast_map_of(
-    a, back ? miras_fast::MIRAS__MAP_COPY : miras_fast::MIRAS__MAP_ADD, ld);
-  const miras__bf16 *const u = miras__fast_lines(a, o->in[1], 0, 0, &copy.ldu), *d = a->f->ds;
+  miras__fast_product of;
+  miras__fast_map copy = miras__fast_map_of(a, back ? MIRAS__MAP_COPY : MIRAS__MAP_ADD, ld);
+  const bf16 *const u = miras__fast_lines(a, o->in[1], 0, 0, &copy.ldu), *d = a->f->ds;
   copy.ldx = copy.ldy = ld;
   if (!back) {
-    miras__bf16 *const y = miras__fast_x(a, o->out, 0), *const to = drop ? a->f->room : y;
-    const miras__bf16 *const x = miras__fast_x(a, o->in[0], 0);
+    bf16 *const y = miras__fast_x(a, o->out, 0), *const to = drop ? a->f->room : y;
+    const bf16 *const x = miras__fast_x(a, o->in[0], 0);
     if (w->rows) {
       of = miras__fast_by(a, o, u, copy.ldu, w->bias);
       of.c = to, of.ldc = ld;
@@ -6227,15 +6207,15 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
       miras__fast_multiply(a->f, &of, 0, 0);
     } else if (!drop) {
       copy.x = x, copy.u = u, copy.y = y;
-      miras__fast_map(a, &copy);
+      miras__fast_run_map(a, &copy);
     }
-    if (drop) miras__fast_drop(a->f, site, x, w->rows ? to : u, y);
+    if (drop) miras__fast_run_drop(a->f, site, x, w->rows ? to : u, y);
     return;
   }
-  if (drop) miras__fast_drop(a->f, site, NULL, d, a->f->room), d = a->f->room;
+  if (drop) miras__fast_run_drop(a->f, site, NULL, d, a->f->room), d = a->f->room;
   copy.x = d, copy.y = miras__fast_lines(a, o->in[1], 0, 1, &copy.ldy);
   if (!w->rows) {
-    miras__fast_map(a, &copy);
+    miras__fast_run_map(a, &copy);
     return;
   }
   of = miras__fast_product_of(d, ld, miras__fast_matrix(a, o), miras__fast_matrix_ld(a->p, o),
@@ -6247,19 +6227,18 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
 
 /* ---- what heads read ---- */
 
-static miras_fast::miras__fast_conv miras__fast_conv_of(const miras__fast_layer *a,
-                                                        const miras__op *o) {
+static miras__fast_conv miras__fast_conv_of(const miras__fast_layer *a, const miras__op *o) {
   const miras__array *r = &a->p->array[o->out];
-  miras_fast::miras__fast_conv x = {};
+  miras__fast_conv x = {};
   x.heads = r->heads, x.n = r->dim, x.group = r->by_head ? r->grad_heads / r->heads : 1;
   x.tokens = (unsigned)a->f->length, x.scale = 1;
-  if (r->dim > 256) x.n = 8, x.heads = r->heads * r->dim / 8;   /* no lengths: any pieces     */
+  if (r->dim > 256) x.n = 8, x.heads = r->heads * r->dim / 8;   /* no lengths: any pieces         */
   x.items = (unsigned)(a->rows * x.heads);
   x.lanes = miras__fast_lanes(x.n);
   return x;
 }
 static void miras__fast_with_length(const miras__fast_layer *a, const miras__op *o,
-                                    miras_fast::miras__fast_conv *x) {
+                                    miras__fast_conv *x) {
   const miras__mixer *m = &a->p->mixer;
   x->length = m->length != 0 ? miras__length_by(m, o) : 0;
   if (m->length != 0) x->inverse = miras__fast_floats(a, o->in[0]);
@@ -6268,13 +6247,13 @@ static void miras__fast_with_length(const miras__fast_layer *a, const miras__op 
 
 /* LENGTH where no convolution does it, and its adjoint where the gradient lies. */
 static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, int back) {
-  miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
+  miras__fast_conv x = miras__fast_conv_of(a, o);
   miras__fast_with_length(a, o, &x);
   x.x = miras__fast_lines(a, o->out, 0, 0, &x.ldx);
   if (!back) {
     if (miras__fast_conv_before(a->p, o)) return;
     x.y = miras__fast_lines(a, o->out, 0, 0, &x.ldy);
-    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv, x);
+    miras__fast_groups(a->f, miras__run_fast_conv, x);
     return;
   }
   if (!x.inverse) x.x = NULL;
@@ -6282,16 +6261,16 @@ static void miras__fast_length(const miras__fast_layer *a, const miras__op *o, i
   if (x.group > 1 && x.inverse) return;                /* the convolution's adjoint does it       */
   x.group = 1;
   x.d = x.y = miras__fast_lines(a, o->out, 0, 1, &x.ldd), x.ldy = x.ldd;
-  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
+  miras__fast_groups(a->f, miras__run_fast_conv_back, x);
 }
 
-static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int back) {
+static void miras__fast_convolve(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__program *p = a->p;
   const miras__param *w = &p->param[o->param];
   const miras__op *const length = miras__fast_length_of(p, o);
   const size_t cols = (size_t)p->array[o->out].heads * p->array[o->out].dim;
-  miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
-  miras_fast::miras__fast_sums s = {};
+  miras__fast_conv x = miras__fast_conv_of(a, o);
+  miras__fast_sums s = {};
   x.x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &x.ldx);
   x.function = o->function;
   if (w->rows) x.taps = w->rows, x.w = miras__fast_param(a, o->param);
@@ -6306,55 +6285,55 @@ static void miras__fast_conv(const miras__fast_layer *a, const miras__op *o, int
   if (!back) {
     if (length) miras__fast_with_length(a, length, &x);
     x.y = miras__fast_lines(a, o->out, o->out_at, 0, &x.ldy);
-    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv, x);
+    miras__fast_groups(a->f, miras__run_fast_conv, x);
     return;
   }
   x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
   if (x.group > 1 && length && p->mixer.length != 0) {
     /* heads that share a key: their gradients are added up before its length's adjoint */
-    miras_fast::miras__fast_conv y = miras__fast_conv_of(a, length);
+    miras__fast_conv y = miras__fast_conv_of(a, length);
     miras__fast_with_length(a, length, &y);
     y.x = miras__fast_lines(a, o->out, 0, 0, &y.ldx);
     y.d = x.d, y.ldd = x.ldd, y.y = a->f->room, y.ldy = (unsigned)miras__up8(cols);
-    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, y);
+    miras__fast_groups(a->f, miras__run_fast_conv_back, y);
     x.d = y.y, x.ldd = y.ldy, x.group = 1;
   }
   x.y = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &x.ldy);
   x.adds = o->adds & 1;
   if (!x.taps) {
-    miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
+    miras__fast_groups(a->f, miras__run_fast_conv_back, x);
     return;
   }
-  miras_fast::miras__fast_conv dz = x;               /* what is in front of the function          */
+  miras__fast_conv dz = x;           /* what is in front of the function                          */
   dz.y = a->f->room, dz.ldy = (unsigned)miras__up8(cols), dz.adds = 0;
-  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, dz);
-  s.what = miras_fast::MIRAS__SUM_CONV, s.taps = x.taps, s.sets = x.taps + (x.bias != NULL);
+  miras__fast_groups(a->f, miras__run_fast_conv_back, dz);
+  s.what = MIRAS__SUM_CONV, s.taps = x.taps, s.sets = x.taps + (x.bias != NULL);
   s.d = dz.y, s.ldd = dz.ldy, s.x = x.x, s.ldx = x.ldx, s.cols = (unsigned)cols;
   miras__fast_sum(a->f, &s);
   miras__fast_fold(a->f, miras__fast_dparam(a, o->param), x.taps * cols, s.sets * cols);
   if (x.bias)
     miras__fast_fold(a->f, miras__fast_dparam(a, w->bias), cols, s.sets * cols, x.taps * cols);
   x.d = dz.y, x.ldd = dz.ldy, x.items = (unsigned)a->rows;
-  miras__fast_rows(a->f, miras_fast::miras__run_fast_conv_turned, a->rows * (cols / 8), x);
+  miras__fast_rows(a->f, miras__run_fast_conv_turned, a->rows * (cols / 8), x);
 }
 
 static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o) {
-  miras_fast::miras__fast_conv x = miras__fast_conv_of(a, o);
+  miras__fast_conv x = miras__fast_conv_of(a, o);
   x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
   x.y = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &x.ldy);
   x.adds = o->adds & 1;
-  miras__fast_groups(a->f, miras_fast::miras__run_fast_conv_back, x);
+  miras__fast_groups(a->f, miras__run_fast_conv_back, x);
 }
 
 static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
   const miras__rope *r = o->function ? &a->p->attending.rope : &a->p->mixer.rope;
-  miras_fast::miras__fast_rope x = {};
+  miras__fast_rope x = {};
   x.angles = miras__fast_floats(a, o->out), x.factor = r->turns[0];
   memcpy(x.by, r->turns + MIRAS__TILE * r->turn, r->turn / 2 * sizeof(double));
   x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
   x.items = (size_t)a->f->length * r->turn / 2;
   x.texts = a->f->sits ? a->f->texts : NULL, x.apart = a->f->apart;
-  miras__fast_rows(a->f, miras_fast::miras__run_fast_angles, x.items, x);
+  miras__fast_rows(a->f, miras__run_fast_angles, x.items, x);
 }
 /* TURN, where the rows lie, and ROTATE. */
 static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6363,7 +6342,7 @@ static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int
   const size_t at = rotates ? o->in_at[0] : 0;
   const miras__rope *r = rotates ? &a->p->attending.rope : &a->p->mixer.rope;
   const miras__array *y = &a->p->array[to];
-  miras_fast::miras__fast_rope x = {};
+  miras__fast_rope x = {};
   if (angles) x.angles = miras__fast_floats(a, angles), x.turn = (unsigned)r->turn;
   x.x = miras__fast_lines(a, back ? to : from, back ? 0 : at, back, &x.ldx);
   x.y = miras__fast_lines(a, back ? from : to, back ? at : 0, back, &x.ldy);
@@ -6372,31 +6351,30 @@ static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int
   x.way = (unsigned)r->way, x.tokens = (unsigned)a->f->length;
   x.back = back, x.adds = back && from != to && (o->adds & 1);
   x.items = a->rows * x.heads * (x.n / 8);
-  miras__fast_rows(a->f, miras_fast::miras__run_fast_turn, x.items, x);
+  miras__fast_rows(a->f, miras__run_fast_turn, x.items, x);
 }
 
 /* ---- attention ---- */
 
 template <int DK>
-static void miras__fast_attend_by(miras__fast *f, const miras_fast::miras__fast_attention &x,
-                                  size_t texts, int back) {
-  typedef miras_fast::miras__fast_a<DK> room;
+static void miras__fast_attend_by(miras__fast *f, const miras__fast_attention &x, size_t texts,
+                                  int back) {
+  typedef miras__fast_a<DK> room;
   const size_t tasks = texts * x.heads * x.blocks;
   if (f->sits) {
-    miras__fast_launch(f, miras_fast::miras__run_fast_recall<DK>, f->rows * x.heads, 128,
+    miras__fast_launch(f, miras__run_fast_recall<DK>, f->rows * x.heads, 128,
                        (size_t)(1024 / DK) * (DK + 2) * 4, x);
   } else if (!back) {
-    miras__fast_launch(f, miras_fast::miras__run_fast_a1<DK>, tasks, 128, room::BYTES1, x);
+    miras__fast_launch(f, miras__run_fast_a1<DK>, tasks, 128, room::BYTES1, x);
   } else {
-    miras__fast_launch(f, miras_fast::miras__run_fast_a2<DK>, tasks, 128, room::BYTES2, x);
-    miras__fast_launch(f, miras_fast::miras__run_fast_a3<DK>, tasks / x.group, 128, room::BYTES3,
-                       x);
+    miras__fast_launch(f, miras__run_fast_a2<DK>, tasks, 128, room::BYTES2, x);
+    miras__fast_launch(f, miras__run_fast_a3<DK>, tasks / x.group, 128, room::BYTES3, x);
   }
 }
 static void miras__fast_attend(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__attending *s = &a->p->attending;
   const size_t texts = (size_t)a->f->batch;
-  miras_fast::miras__fast_attention x = {};
+  miras__fast_attention x = {};
   x.q = miras__fast_x(a, o->in[0], o->in_at[0]), x.ldq = miras__fast_ldx(a, o->in[0]);
   x.k = miras__fast_x(a, o->in[1], o->in_at[1]), x.ldk = miras__fast_ldx(a, o->in[1]);
   x.v = miras__fast_x(a, o->in[2], o->in_at[2]), x.ldv = miras__fast_ldx(a, o->in[2]);
@@ -6430,15 +6408,14 @@ static int miras__fast_fuses(const miras__fast_layer *a) {
       if (o->in[i] == a->p->mixer.gated) reads |= o->what == MIRAS__OP_MEMORY ? 1 : 2;
   return a->f->sits && a->p->mixer.gated && reads == 1;
 }
-static miras_fast::miras__fast_gates miras__fast_gates_of(const miras__fast_layer *a,
-                                                          const miras__op *o) {
+static miras__fast_gates miras__fast_gates_of(const miras__fast_layer *a, const miras__op *o) {
   const miras__mixer *m = &a->p->mixer;
-  miras_fast::miras__fast_gates x = {};
+  miras__fast_gates x = {};
   int i;
   for (i = MIRAS__KEEP; i <= MIRAS__MIX; i++) {
     const miras__gates *from = &m->gate[i];
     const miras__gating how = miras__gating_of(m, from);
-    miras_fast::miras__fast_group *to = &x.of[i];
+    miras__fast_group *to = &x.of[i];
     to->first = from->first, to->from = from->from, to->count = from->count;
     to->offset = from->offset, to->form = how.form, to->cap = how.cap;
     to->low = how.low, to->high = how.high;
@@ -6454,20 +6431,18 @@ static miras_fast::miras__fast_gates miras__fast_gates_of(const miras__fast_laye
   x.moving = o->in[0] ? (unsigned)m->moving : 0;
   return x;
 }
-static void miras__fast_gates(const miras__fast_layer *a, const miras__op *o, int back) {
+static void miras__fast_gating(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
-  miras_fast::miras__fast_gates x = miras__fast_gates_of(a, o);
+  miras__fast_gates x = miras__fast_gates_of(a, o);
   const size_t strips = (a->rows + 63) / 64, all = m->gates + x.rates;
   if (!back) {
-    if (!miras__fast_fuses(a))
-      miras__fast_rows(a->f, miras_fast::miras__run_fast_gates, a->rows * m->outs, x);
+    if (!miras__fast_fuses(a)) miras__fast_rows(a->f, miras__run_fast_gates, a->rows * m->outs, x);
     return;
   }
   x.d = (float *)(void *)miras__fast_grad(a, o->out);
   if (o->in[0]) x.dg = miras__fast_d(a, o->in[0], 0), x.ld_dg = miras__fast_ldd(a, o->in[0]);
   x.to = a->f->sums;
-  miras__fast_launch(a->f, miras_fast::miras__run_fast_gates_back,
-                     strips * ((m->gates + 127) / 128), 64, 0, x);
+  miras__fast_launch(a->f, miras__run_fast_gates_back, strips * ((m->gates + 127) / 128), 64, 0, x);
   miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_OFFSET), m->gates, all);
   if (x.rates)
     miras__fast_fold(a->f, miras__fast_dparam(a, MIRAS__W_GATES_RATE), x.rates, all, m->gates);
@@ -6580,13 +6555,10 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
   miras__fast_launch(f, run.c4, chunks, 128, run.bytes4, x);
 }
 
-static void miras__fast_token_run(miras__fast *f, miras_fast::miras__fast_token *x, size_t texts,
-                                  size_t dk) {
-  static void (*const run[2][3])(const miras_fast::miras__fast_token) = {
-    {miras_fast::miras__run_fast_token<32, 0>, miras_fast::miras__run_fast_token<64, 0>,
-     miras_fast::miras__run_fast_token<128, 0>},
-    {miras_fast::miras__run_fast_token<32, 1>, miras_fast::miras__run_fast_token<64, 1>,
-     miras_fast::miras__run_fast_token<128, 1>}
+static void miras__fast_token_run(miras__fast *f, miras__fast_token *x, size_t texts, size_t dk) {
+  static void (*const run[2][3])(const miras__fast_token) = {
+    {miras__run_fast_token<32, 0>, miras__run_fast_token<64, 0>, miras__run_fast_token<128, 0>},
+    {miras__run_fast_token<32, 1>, miras__run_fast_token<64, 1>, miras__run_fast_token<128, 1>}
   };
   const size_t all = texts * x->of.heads, columns = all * x->of.value / (64 * MIRAS__FAST_WIDE + 1);
   for (x->span = dk == 32 ? 16 : 8; x->span * 4 < x->of.value && x->span <= columns;) x->span *= 2;
@@ -6628,14 +6600,14 @@ static void miras__fast_apart(const miras__fast_layer *a, const miras__op *o,
     copy.scale = all[i % 6].by;
     copy.x = comes ? all[i % 6].d : one, copy.ldx = comes ? 2 * (unsigned)cols : ld;
     copy.y = comes ? one : all[i % 6].x, copy.ldy = comes ? ld : 2 * (unsigned)cols;
-    miras__fast_map(a, &copy);
+    miras__fast_run_map(a, &copy);
   }
 }
 
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
-  miras_fast::miras__fast_chunks x = a->f->chunks;
+  miras__fast_chunks x = a->f->chunks;
   float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;
   float *const dgates = m->gated ? (float *)(void *)miras__fast_grad(a, m->gated) : NULL;
   x.q = miras__fast_x(a, o->in[0], 0), x.ldq = miras__fast_ldx(a, o->in[0]);
@@ -6655,7 +6627,7 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   x.after = m->plan.after, x.delta = m->plan.delta, x.every = (unsigned)m->plan.d.reset_every;
   if (x.every) x.grid = (unsigned)miras__reset_grid(&m->plan.d);
   if (a->f->sits) {
-    miras_fast::miras__fast_token token;
+    miras__fast_token token;
     token.of = x, token.texts = a->f->texts, token.apart = a->f->apart / 4;
     token.of.apart = miras__fast_x(a, m->erase, 0), token.replace = miras__fast_x(a, m->replace, 0);
     token.s = (float *)(void *)miras__fast_state(a, o);
@@ -6675,7 +6647,7 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   if (keep->count) x.dkeep = dgates + keep->first;
   if (step->count) x.dstep = dgates + step->first;
   if (m->plan.engine == MIRAS__RUN_FROZEN) {
-    miras__fast_perceptron(a, &x, back);
+    ::miras__fast_perceptron(a, &x, back);
     return;
   }
   if (m->plan.streams > 1) miras__fast_apart(a, o, x, back);
@@ -6688,11 +6660,10 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
   const miras__mixer *m = &a->p->mixer;
   const int taken = o->what == MIRAS__OP_KEYS && !m->erase;
   const int keys = o->what == MIRAS__OP_KEYS && !taken, values = o->what == MIRAS__OP_VALUES;
-  const uint32_t first =
-    m->gate[taken ? MIRAS__KEEP : keys ? MIRAS__ERASE : MIRAS__MIX].first;
+  const uint32_t first = m->gate[taken ? MIRAS__KEEP : keys ? MIRAS__ERASE : MIRAS__MIX].first;
   const size_t n = values ? m->dv : m->dk, cols = m->heads * n;
-  miras__bf16 *const room = a->f->room;
-  miras_fast::miras__fast_head x = {};
+  bf16 *const room = a->f->room;
+  miras__fast_head x = {};
   x.ld = (unsigned)miras__up8(cols), x.ldc = miras__fast_ldx(a, m->gated);
   x.c = miras__fast_floats(a, m->gated) + first;
   x.dc = (float *)(void *)miras__fast_grad(a, m->gated) + first;
@@ -6701,11 +6672,11 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
   if (taken) {
     x.y = miras__fast_x(a, m->k, 0), x.d = miras__fast_d(a, m->k, 0);
   } else if (values) {
-    x.what = miras_fast::MIRAS__OF_VALUES, x.gives = a->layer->gives, x.first = a->f->first[back];
+    x.what = MIRAS__OF_VALUES, x.gives = a->layer->gives, x.first = a->f->first[back];
     x.x = back ? miras__fast_d(a, o->out, o->out_at) : miras__fast_x(a, o->out, o->out_at);
     x.ldx = miras__fast_ldx(a, o->out), x.z = miras__fast_x(a, o->in[1], 0);
   } else if (keys) {
-    x.what = miras_fast::MIRAS__OF_KEYS, x.x = miras__fast_x(a, m->own, 0);
+    x.what = MIRAS__OF_KEYS, x.x = miras__fast_x(a, m->own, 0);
     x.a = miras__fast_param(a, MIRAS__W_ERASE_SCALE);
     x.b = miras__fast_param(a, MIRAS__W_ERASE_MIX);
     x.y = back ? miras__fast_d(a, m->own, 0) : miras__fast_x(a, m->k, 0);
@@ -6714,14 +6685,14 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
     if (back) x.d = miras__fast_d(a, m->k, 0), x.r = miras__fast_d(a, m->erase, 0);
     if (back) x.u = miras__fast_d(a, m->replace, 0);
   } else {
-    x.what = miras_fast::MIRAS__OF_BONUS, x.a = miras__fast_param(a, o->param), x.r = room;
+    x.what = MIRAS__OF_BONUS, x.a = miras__fast_param(a, o->param), x.r = room;
     x.x = miras__fast_x(a, m->q, 0), x.u = miras__fast_x(a, m->k, 0);
     x.v = miras__fast_x(a, m->v, 0);
     x.y = back ? miras__fast_d(a, m->q, 0) : miras__fast_x(a, o->out, o->out_at);
     if (back) x.d = miras__fast_d(a, o->out, o->out_at), x.z = miras__fast_d(a, m->v, 0);
     if (back) x.o = miras__fast_d(a, m->k, 0);
   }
-  miras__fast_groups(a->f, miras_fast::miras__run_fast_head, x);
+  miras__fast_groups(a->f, miras__run_fast_head, x);
   if (!back || values || taken) return;
   miras__fast_biases(a->f, miras__fast_dparam(a, keys ? MIRAS__W_ERASE_SCALE : (int)o->param), room,
                      x.ld, cols);
@@ -6731,11 +6702,11 @@ static void miras__fast_heads(const miras__fast_layer *a, const miras__op *o, in
 static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const size_t each = o->function ? 1 : m->dv;         /* columns that share a number             */
-  miras_fast::miras__fast_map x = miras__fast_map_of(a, miras_fast::MIRAS__MAP_SKIP, m->value);
+  miras__fast_map x = miras__fast_map_of(a, MIRAS__MAP_SKIP, m->value);
   x.w = miras__fast_param(a, o->param), x.per = o->function ? 0 : (unsigned)each;
   x.y = miras__fast_lines(a, back ? o->in[0] : o->out, 0, back, &x.ldy), x.x = x.y, x.ldx = x.ldy;
   x.u = miras__fast_lines(a, back ? o->out : o->in[0], 0, back, &x.ldu);
-  miras__fast_map(a, &x);
+  miras__fast_run_map(a, &x);
   if (!back) return;
   miras__fast_biases(a->f, miras__fast_dparam(a, o->param), x.u, x.ldu, m->value,
                      miras__fast_x(a, o->in[0], 0), miras__fast_ldx(a, o->in[0]), each);
@@ -6746,12 +6717,12 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
 /* A tail's, of one token of each text. */
 static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o) {
   const miras__tail *t = &a->p->tail[o->part];
-  miras_fast::miras__fast_moved x = {};
+  miras__fast_moved x = {};
   x.texts = miras__fast_state(a, o), x.apart = a->f->apart;
   x.batch = (unsigned)a->f->rows;
   x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
   x.back = t->back, x.items = t->cols / 8;
-  if (t->back) miras__fast_rows(a->f, miras_fast::miras__run_fast_moved, a->f->rows * x.items, x);
+  if (t->back) miras__fast_rows(a->f, miras__run_fast_moved, a->f->rows * x.items, x);
 }
 
 /* ---- a layer ---- */
@@ -6763,9 +6734,9 @@ static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int 
       break;
     case MIRAS__OP_TIMES: miras__fast_multiplied(a, o, back); break;
     case MIRAS__OP_BRANCH: miras__fast_branch(a, o, back); break;
-    case MIRAS__OP_CONV: miras__fast_conv(a, o, back); break;
+    case MIRAS__OP_CONV: miras__fast_convolve(a, o, back); break;
     case MIRAS__OP_LENGTH: miras__fast_length(a, o, back); break;
-    case MIRAS__OP_GATES: miras__fast_gates(a, o, back); break;
+    case MIRAS__OP_GATES: miras__fast_gating(a, o, back); break;
     case MIRAS__OP_MEMORY: miras__fast_memory(a, o, back); break;
     case MIRAS__OP_KEYS: case MIRAS__OP_BONUS: case MIRAS__OP_VALUES:
       miras__fast_heads(a, o, back);
@@ -6808,8 +6779,7 @@ static void miras__fast_layer_run(miras__fast *f, int l, int back) {
 /* ---- public calls ---- */
 
 /* The copy that products read of a parameter that begins at float `at`. */
-static void miras__fast_copy_of(const miras__fast *f, size_t at,
-                                miras_fast::miras__fast_tensor *t) {
+static void miras__fast_copy_of(const miras__fast *f, size_t at, miras__fast_tensor *t) {
   const miras_model *m = f->m;
   int l, i, id;
   if (at == m->head && !m->desc.weights)
@@ -6825,7 +6795,7 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
       id = miras__fast_matrix_bytes(a.p, o) ? o->param : 0;
       for (; id && !t->copy; id = a.p->param[id].next) {
         const miras__param *w = &a.p->param[id], *first = &a.p->param[o->param];
-        miras__bf16 *matrix = miras__fast_matrix(&a, o);
+        bf16 *matrix = miras__fast_matrix(&a, o);
         const size_t column = w->column - first->column;
         t->ld = (unsigned)miras__fast_matrix_ld(a.p, o);
         t->cols = w->cols;
@@ -6839,8 +6809,8 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at,
   }
 }
 
-static miras_fast::miras__fast_adam miras__fast_adam_of(miras__fast *f) {
-  miras_fast::miras__fast_adam a = {};
+static miras__fast_adam miras__fast_adam_of(miras__fast *f) {
+  miras__fast_adam a = {};
   a.w = f->params, a.g = f->grads, a.m = f->moment1, a.v = f->moment2;
   a.now = f->now, a.sums = f->norms, a.tensors = f->tensors;
   a.count = f->tensor_count, a.blocks = f->adam_blocks;
@@ -6878,14 +6848,14 @@ static unsigned miras__fast_held(const miras__fast_layer *a, const miras__op *o,
 }
 /* It goes to the device, as products read it: lines of bfloat16, or tiles. */
 static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op *o, size_t at,
-                                    miras__bf16 *to) {
+                                    bf16 *to) {
   enum { MANY = 16 };
   const miras_model *m = a->f->m;
   const size_t rows = o ? a->p->param[o->param].rows : m->width, deep = (rows + 31) / 32;
   const size_t cols = o ? miras__columns_of(a->p, &a->p->param[o->param]) : m->outs;
   const size_t lines = o ? rows : cols, n = o ? cols : rows, ld = miras__up8(n);
   const size_t tiles = miras__fast_whole_bytes(rows, cols, 1);
-  unsigned char numbers[MANY * miras_fast::MIRAS__TILE_BYTES];
+  unsigned char numbers[MANY * MIRAS__TILE_BYTES];
   float scales[MANY * 16];
   uint16_t line[MANY * 256];
   size_t i, j, e, count;
@@ -6916,7 +6886,7 @@ static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op 
 int miras_cuda_fast_runs(char *why, size_t why_size) {
   struct cudaFuncAttributes a;
   if (why && why_size) why[0] = 0;
-  if (cudaFuncGetAttributes(&a, (const void *)miras_fast::miras__run_fast_adam) != cudaSuccess)
+  if (cudaFuncGetAttributes(&a, (const void *)miras__run_fast_adam) != cudaSuccess)
     return miras__say(why, why_size, "there is no device, or no code for it in the program"), 0;
   if (a.ptxVersion < 80)
     return miras__say(why, why_size, "the program's code for this device is of compute capability "
@@ -6929,7 +6899,7 @@ int miras_cuda_fast_runs(char *why, size_t why_size) {
 static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
                                      cudaStream_t stream) {
   const miras_model *m = f->m;
-  miras_fast::miras__fast_adam adam;
+  miras__fast_adam adam;
   size_t block = 0;
   int i, j;
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
@@ -6939,12 +6909,12 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
   miras__fast_send(f, f->params, m->params, m->param_count * 4);
   for (i = 0; i < m->view_count; i++) {
-    miras_fast::miras__fast_tensor t = {};
+    miras__fast_tensor t = {};
     t.at = m->views[i].offset, t.count = m->views[i].count, t.block = block;
     t.rate = m->views[i].rate, t.decays = m->views[i].weight_decay, t.frozen = m->views[i].frozen;
     if (miras__view_form(m, &m->views[i])) t.at = t.count = 0;   /* see below                     */
     else miras__fast_copy_of(f, t.at, &t);
-    block += (t.count + miras_fast::MIRAS__ADAM_PIECE - 1) / miras_fast::MIRAS__ADAM_PIECE;
+    block += (t.count + MIRAS__ADAM_PIECE - 1) / MIRAS__ADAM_PIECE;
     miras__fast_send(f, f->tensors + i, &t, sizeof t);
   }
   for (i = 0; i < m->desc.layers; i++) {
@@ -6963,7 +6933,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   }
   adam = miras__fast_adam_of(f);
   adam.copies = 1;
-  miras__fast_launch(f, miras_fast::miras__run_fast_adam, f->adam_blocks, 256, 0, adam);
+  miras__fast_launch(f, miras__run_fast_adam, f->adam_blocks, 256, 0, adam);
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
@@ -7027,9 +6997,9 @@ float *miras_cuda_fast_grads(const miras_cuda_fast *g, size_t *count) {
 }
 
 /* The norm before the head or behind the embedding, with gain and bias at these floats. */
-static miras_fast::miras__fast_norm miras__fast_end_norm(miras__fast *f, size_t gain, size_t bias) {
+static miras__fast_norm miras__fast_end_norm(miras__fast *f, size_t gain, size_t bias) {
   const miras_model *m = f->m;
-  miras_fast::miras__fast_norm x = {};
+  miras__fast_norm x = {};
   x.ldx = x.ldy = x.ldd = x.ld_dx = (unsigned)miras__fast_width(f);
   x.items = (unsigned)((size_t)f->batch * (size_t)f->length), x.heads = 1, x.n = (unsigned)m->width;
   x.lanes = miras__fast_lanes(m->width);
@@ -7041,13 +7011,13 @@ static miras_fast::miras__fast_norm miras__fast_end_norm(miras__fast *f, size_t 
 }
 
 /* From tokens, `apart` from row to row, to what the head reads; and the head's product. */
-static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const int32_t *tokens,
-                                                           unsigned apart) {
+static miras__fast_product miras__fast_forward(miras__fast *f, const int32_t *tokens,
+                                               unsigned apart) {
   const miras_model *m = f->m;
   const size_t rows = (size_t)f->batch * (size_t)f->length, width = miras__fast_width(f);
-  miras_fast::miras__fast_embed embed = {};
-  miras_fast::miras__fast_norm norm;
-  miras_fast::miras__fast_product head;
+  miras__fast_embed embed = {};
+  miras__fast_norm norm;
+  miras__fast_product head;
   int l;
   embed.table = f->params + m->in->weight, embed.tokens = tokens;
   if (m->desc.weights) embed.halves = f->table;
@@ -7055,13 +7025,13 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   embed.x = m->desc.embed_norm ? f->dlast : f->x;
   embed.apart = apart, embed.rows = (unsigned)rows;
   embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
-  miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
+  miras__fast_rows(f, miras__run_fast_embed, rows * (m->width / 8), embed);
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
     norm.x = f->dlast, norm.y = f->x;
-    miras__fast_norm(f, norm);
+    miras__fast_run_norm(f, norm);
   }
-  if (miras__fast_drops(f)) miras__fast_drop(f, 0, NULL, f->x, f->x);
+  if (miras__fast_drops(f)) miras__fast_run_drop(f, 0, NULL, f->x, f->x);
   for (l = 0, f->now_at = MIRAS__TEXT_AT; l < m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
     miras__fast_layer_run(f, l, 0);
@@ -7069,7 +7039,7 @@ static miras_fast::miras__fast_product miras__fast_forward(miras__fast *f, const
   }
   norm = miras__fast_end_norm(f, m->norm, m->bias);
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.y = f->last;
-  miras__fast_norm(f, norm);
+  miras__fast_run_norm(f, norm);
   head = miras__fast_product_of(f->last, width, f->head, width, rows, m->outs, m->width);
   head.scales = miras__fast_scales(f, f->head, m->width, m->outs);
   if (m->offset) head.bias = miras__fast_bias_at(f, f->head, m->width, m->outs, m->outs, width);
@@ -7080,8 +7050,8 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
                                   cudaStream_t stream) {
   miras__fast *f = miras__fast_of(g);
   const miras_model *m = f ? f->m : NULL;
-  miras_fast::miras__fast_product head;
-  miras_fast::miras__fast_loss end = {};
+  miras__fast_product head;
+  miras__fast_loss end = {};
   size_t rows;
   if (!f || !x || !x->tokens || !x->classes || x->batch < 1 || x->batch > f->d.batch ||
       x->length < 1 || x->length > f->d.context || x->carry || x->restart || x->outputs ||
@@ -7103,18 +7073,18 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
   end.weights = x->weights ? f->row_weights : NULL;
   end.losses = f->losses, end.told = loss, end.now = f->now, end.weight = m->out->weight;
   end.train = train != 0;
-  miras__fast_launch(f, miras_fast::miras__run_fast_count, 1, 256, 64, end);
-  miras__fast_launch(f, miras_fast::miras__run_fast_loss, rows, 256, 64, end);
-  miras__fast_launch(f, miras_fast::miras__run_fast_mean, 1, 256, 64, end);
+  miras__fast_launch(f, miras__run_fast_count, 1, 256, 64, end);
+  miras__fast_launch(f, miras__run_fast_loss, rows, 256, 64, end);
+  miras__fast_launch(f, miras__run_fast_mean, 1, 256, 64, end);
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
 miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   miras__fast *f = miras__fast_of(g);
   const miras_model *m = f ? f->m : NULL;
-  miras_fast::miras__fast_embed embed = {};
-  miras_fast::miras__fast_norm norm;
-  miras_fast::miras__fast_product head;
+  miras__fast_embed embed = {};
+  miras__fast_norm norm;
+  miras__fast_product head;
   size_t rows, width;
   int l;
   if (!f || !f->taped) return MIRAS_ERR_ARGUMENT;
@@ -7130,21 +7100,21 @@ miras_result miras_cuda_fast_backward(miras_cuda_fast *g, cudaStream_t stream) {
   norm.x = f->x + (size_t)m->desc.layers * f->rows * width, norm.d = f->dlast, norm.dx = f->ds;
   miras__fast_norm_back(f, norm);
   for (l = m->desc.layers; l-- > 0;) miras__fast_layer_run(f, l, 1);
-  if (miras__fast_drops(f)) miras__fast_drop(f, 0, NULL, f->ds, f->ds);
+  if (miras__fast_drops(f)) miras__fast_run_drop(f, 0, NULL, f->ds, f->ds);
   embed.table = f->params + m->in->weight, embed.tokens = f->tokens;
   embed.rows = (unsigned)rows, embed.width = (unsigned)m->width, embed.ld = (unsigned)width;
   embed.x = f->dlast;
   if (m->desc.embed_norm) {
     norm = miras__fast_end_norm(f, m->embed_norm, m->embed_norm + m->ld_x);
     embed.apart = 1;
-    miras__fast_rows(f, miras_fast::miras__run_fast_embed, rows * (m->width / 8), embed);
+    miras__fast_rows(f, miras__run_fast_embed, rows * (m->width / 8), embed);
     norm.x = f->dlast, norm.d = f->ds, norm.dx = f->last;
     miras__fast_norm_back(f, norm);
   }
   embed.d = m->desc.embed_norm ? f->last : f->ds;
   embed.to = f->grads + m->in->weight, embed.next = f->next, embed.later = f->later;
-  miras__fast_rows(f, miras_fast::miras__run_fast_links, rows, embed);
-  miras__fast_launch(f, miras_fast::miras__run_fast_embed_back, rows, 256, 0, embed);
+  miras__fast_rows(f, miras__run_fast_links, rows, embed);
+  miras__fast_launch(f, miras__run_fast_embed_back, rows, 256, 0, embed);
   f->taped = 0;
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
@@ -7153,14 +7123,14 @@ miras_result miras_cuda_fast_step(miras_cuda_fast *g, const miras_adamw_options 
                                   float learning_rate, float *norm, cudaStream_t stream) {
   miras__fast *f = miras__fast_of(g);
   const miras_adamw_options usual = MIRAS_ADAMW(0, 0);
-  miras_fast::miras__fast_adam a;
+  miras__fast_adam a;
   if (!f || !miras__adamw_ok(o, learning_rate)) return MIRAS_ERR_ARGUMENT;
   f->stream = stream, f->failed = 0, f->taped = 0, f->calls = 0;
   a = miras__fast_adam_of(f);
   a.o = o ? *o : usual, a.rate = learning_rate, a.told = norm;
-  miras__fast_launch(f, miras_fast::miras__run_fast_squares, f->adam_blocks, 256, 64, a);
-  miras__fast_launch(f, miras_fast::miras__run_fast_begin, 1, 256, 256 * 8, a);
-  miras__fast_launch(f, miras_fast::miras__run_fast_adam, f->adam_blocks, 256, 0, a);
+  miras__fast_launch(f, miras__run_fast_squares, f->adam_blocks, 256, 64, a);
+  miras__fast_launch(f, miras__run_fast_begin, 1, 256, 256 * 8, a);
+  miras__fast_launch(f, miras__run_fast_adam, f->adam_blocks, 256, 0, a);
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
@@ -7196,8 +7166,7 @@ miras_result miras_cuda_fast_session_init(miras_cuda_fast_session *s, const mira
                                           cudaStream_t stream) {
   miras_result result;
   if (!s || !m || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras__fast_session_begin(miras__fast_of(s), m, batch, NULL, 0))
-    return MIRAS_ERR_DESC;
+  if (!miras__fast_session_begin(miras__fast_of(s), m, batch, NULL, 0)) return MIRAS_ERR_DESC;
   result = miras__fast_fill(miras__fast_of(s), device, bytes, stream);
   return result == MIRAS_OK ? miras_cuda_fast_session_reset(s, -1, stream) : result;
 }
@@ -7206,20 +7175,20 @@ miras_result miras_cuda_fast_session_feed(miras_cuda_fast_session *s, const int3
                                           int length, float *logits, int rows,
                                           cudaStream_t stream) {
   miras__fast *f = miras__fast_of(s);
-  miras_fast::miras__fast_moved moved = {};
+  miras__fast_moved moved = {};
   int t;
   if (!s || !tokens || length < 1 || rows < 0 || rows > length || (rows && !logits))
     return MIRAS_ERR_ARGUMENT;
   f->stream = stream, f->failed = 0;
   moved.texts = f->texts, moved.apart = f->apart, moved.batch = (unsigned)f->rows, moved.items = 1;
   for (t = 0; t < length; t++) {
-    miras_fast::miras__fast_product head = miras__fast_forward(f, tokens + t, (unsigned)length);
+    miras__fast_product head = miras__fast_forward(f, tokens + t, (unsigned)length);
     if (t >= length - rows) {
       head.wide = logits + (size_t)(t - (length - rows)) * f->m->outs;
       head.ldc = (unsigned)((size_t)rows * f->m->outs);
       miras__fast_multiply(f, &head, 0, 1);
     }
-    miras__fast_rows(f, miras_fast::miras__run_fast_moved, f->rows, moved);
+    miras__fast_rows(f, miras__run_fast_moved, f->rows, moved);
   }
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
@@ -7243,8 +7212,8 @@ miras_result miras_cuda_fast_session_reset(miras_cuda_fast_session *s, int text,
 }
 
 miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t stream) {
-  miras_fast::miras__fast_token a = {};
-  miras_fast::miras__fast_chunks *const r = &a.of;
+  miras__fast_token a = {};
+  miras__fast_chunks *const r = &a.of;
   miras__fast f = {};
   if (!x || !x->state || !x->query || !x->key || !x->value || !x->answer || !x->keep || !x->step ||
       x->batch < 1 || x->heads < 1 || x->key_heads < 1 || x->heads % x->key_heads ||
@@ -7342,6 +7311,7 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
                                              size_t bytes, cudaStream_t stream) {
   return miras__fast_alone(x, g, 1, room, &bytes, stream);
 }
+#undef bf16
 #endif   /* MIRAS_CUDA_NO_FAST */
 
 #ifdef __GNUC__

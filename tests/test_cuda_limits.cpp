@@ -142,7 +142,7 @@ static void models(void) {
     want(miras_cuda_session_feed(&s, (int32_t *)(void *)anything, NULL, 1, anything, 1, 0) ==
            MIRAS_OK, what);
     if (i == 0) {                    /* a task that no grid has                                   */
-      miras__held_trainer *held = miras__cuda_session_of(&s);
+      miras__held_trainer *held = miras__held_of(&s);
       miras__cuda_each(held, 1, (void (*)(void *, int, int))0, NULL);
       want(held->failed, "a task that no grid has is begun");
     }
