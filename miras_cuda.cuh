@@ -2800,7 +2800,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_embed_back(const __grid_constant__ mira
 
 /* Cross entropy of rows of logits, which become their gradient where `train` asks for it; losses
  * [rows] times the row's weight. Before: how much of a gradient a row has, 1 / the weights' sum;
- * behind: their mean. One block each for the latter two. */
+ * behind (mean): their mean. One block each for the latter two. */
 typedef struct miras__fast_loss {
   bf16 *x;
   const int32_t *targets;
@@ -2809,15 +2809,19 @@ typedef struct miras__fast_loss {
   miras__fast_now *now;
   float weight;
   unsigned ld, rows, n;
-  int train;
+  int train, mean;
 } miras__fast_loss;
-MIRAS__FAST_GRID(256, 1) miras__run_fast_count(const __grid_constant__ miras__fast_loss a) {
+MIRAS__FAST_GRID(256, 1) miras__run_fast_total(const __grid_constant__ miras__fast_loss a) {
   float *const room = (float *)(void *)miras__fast_room;
   float all = 0;
   for (unsigned row = threadIdx.x; row < a.rows; row += MIRAS__FAST_THREADS)
-    if (a.targets[row] >= 0) all += a.weights ? a.weights[row] : 1;
+    if (a.mean) all += a.losses[row];
+    else if (a.targets[row] >= 0) all += a.weights ? a.weights[row] : 1;
   all = miras__block_all<0>(all, room);
-  if (!threadIdx.x) a.now->unit = all > 0 ? a.weight / all : 0;
+  if (threadIdx.x) return;
+  if (!a.mean) a.now->unit = all > 0 ? a.weight / all : 0;
+  else a.now->loss = all * a.now->unit;
+  if (a.mean && a.told) *a.told = a.now->loss;
 }
 MIRAS__FAST_GRID(256, 4) miras__run_fast_loss(const __grid_constant__ miras__fast_loss a) {
   float *const room = (float *)(void *)miras__fast_room;
@@ -2853,15 +2857,6 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_loss(const __grid_constant__ miras__fas
              (c + e == (unsigned)target ? scale : 0);
     miras__put8(x + c, v);
   }
-}
-MIRAS__FAST_GRID(256, 1) miras__run_fast_mean(const __grid_constant__ miras__fast_loss a) {
-  float *const room = (float *)(void *)miras__fast_room;
-  float all = 0;
-  for (unsigned row = threadIdx.x; row < a.rows; row += MIRAS__FAST_THREADS) all += a.losses[row];
-  all = miras__block_all<0>(all, room) * a.now->unit;
-  if (threadIdx.x) return;
-  a.now->loss = all;
-  if (a.told) *a.told = all;
 }
 
 /* AdamW over all tensors (room @29's adamw), which also makes the bfloat16 copies that products
@@ -6134,41 +6129,41 @@ static int miras__fast_biased(const miras__fast_layer *a, const miras__op *o) {
   return 0;
 }
 
-/* The gradients of an operation's weights and biases, of rows x and d. */
-static void miras__fast_times_weights(const miras__fast_layer *a, const miras__op *o, const bf16 *x,
-                                      size_t ldx, const bf16 *d, size_t ldd) {
+/* From the gradient d of what an operation's matrix makes that of what it reads, and those of its
+ * weights and biases. */
+static void miras__fast_matrix_back(const miras__fast_layer *a, const miras__op *o, int slot,
+                                    const bf16 *d, unsigned ldd) {
   const miras__program *p = a->p;
-  const size_t first = p->param[o->param].column;
+  const miras__param *w = &p->param[o->param], *first = w;
+  miras__fast_product of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o),
+                                                  miras__fast_matrix_ld(p, o), a->rows, w->rows,
+                                                  miras__columns_of(p, w));
+  unsigned ldx;
+  const bf16 *const x = miras__fast_lines(a, o->in[slot], o->in_at[slot], 0, &ldx);
   int id;
-  for (id = o->param; id; id = p->param[id].next) {
-    const miras__param *w = &p->param[id];
-    const size_t at = w->column - first;
-    miras__fast_weights(a->f, miras__fast_dparam(a, id), x, ldx, d + at, ldd, w->rows, w->cols,
-                        a->rows);
-    if (w->bias) miras__fast_biases(a->f, miras__fast_dparam(a, w->bias), d + at, ldd, w->cols);
+  of.c = miras__fast_lines(a, o->in[slot], o->in_at[slot], 1, &of.ldc);
+  of.adds = !slot && (o->adds & 1);
+  miras__fast_multiply(a->f, &of, 0, 1);
+  for (id = o->param; id; id = w->next) {
+    w = &p->param[id], d = of.a + (w->column - first->column);
+    miras__fast_weights(a->f, miras__fast_dparam(a, id), x, ldx, d, ldd, w->rows, w->cols, a->rows);
+    if (w->bias) miras__fast_biases(a->f, miras__fast_dparam(a, w->bias), d, ldd, w->cols);
   }
 }
 
 static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *o, int back) {
-  const miras__program *p = a->p;
-  const miras__param *w = &p->param[o->param];
-  unsigned ldx, ldd;
-  const bf16 *const x = miras__fast_lines(a, o->in[0], o->in_at[0], 0, &ldx);
-  const bf16 *const d = miras__fast_lines(a, o->out, o->out_at, 1, &ldd);
+  unsigned ld;
+  const bf16 *const x = miras__fast_lines(a, back ? o->out : o->in[0],
+                                          back ? o->out_at : o->in_at[0], back, &ld);
   miras__fast_product of;
-  if (!back) {
-    of = miras__fast_by(a, o, x, ldx, miras__fast_biased(a, o));
-    of.c = miras__fast_lines(a, o->out, o->out_at, 0, &of.ldc);
-    if (miras__fast_is_wide(p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
-    miras__fast_multiply(a->f, &of, 0, 0);
+  if (back) {
+    miras__fast_matrix_back(a, o, 0, x, ld);
     return;
   }
-  of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o), miras__fast_matrix_ld(p, o),
-                              a->rows, w->rows, miras__columns_of(p, w));
-  of.c = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &of.ldc);
-  of.adds = o->adds & 1;
-  miras__fast_multiply(a->f, &of, 0, 1);
-  miras__fast_times_weights(a, o, x, ldx, d, ldd);
+  of = miras__fast_by(a, o, x, ld, miras__fast_biased(a, o));
+  of.c = miras__fast_lines(a, o->out, o->out_at, 0, &of.ldc);
+  if (miras__fast_is_wide(a->p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
+  miras__fast_multiply(a->f, &of, 0, 0);
 }
 
 /* Is dropout at work: of a call that trains? */
@@ -6214,15 +6209,8 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   }
   if (drop) miras__fast_run_drop(a->f, site, NULL, d, a->f->room), d = a->f->room;
   copy.x = d, copy.y = miras__fast_lines(a, o->in[1], 0, 1, &copy.ldy);
-  if (!w->rows) {
-    miras__fast_run_map(a, &copy);
-    return;
-  }
-  of = miras__fast_product_of(d, ld, miras__fast_matrix(a, o), miras__fast_matrix_ld(a->p, o),
-                              a->rows, w->rows, a->p->width);
-  of.c = copy.y, of.ldc = copy.ldy;
-  miras__fast_multiply(a->f, &of, 0, 1);
-  miras__fast_times_weights(a, o, u, copy.ldu, d, ld);
+  if (w->rows) miras__fast_matrix_back(a, o, 1, d, ld);
+  else miras__fast_run_map(a, &copy);
 }
 
 /* ---- what heads read ---- */
@@ -7073,9 +7061,10 @@ miras_result miras_cuda_fast_loss(miras_cuda_fast *g, const miras_batch *x, int 
   end.weights = x->weights ? f->row_weights : NULL;
   end.losses = f->losses, end.told = loss, end.now = f->now, end.weight = m->out->weight;
   end.train = train != 0;
-  miras__fast_launch(f, miras__run_fast_count, 1, 256, 64, end);
+  miras__fast_launch(f, miras__run_fast_total, 1, 256, 64, end);
   miras__fast_launch(f, miras__run_fast_loss, rows, 256, 64, end);
-  miras__fast_launch(f, miras__run_fast_mean, 1, 256, 64, end);
+  end.mean = 1;
+  miras__fast_launch(f, miras__run_fast_total, 1, 256, 64, end);
   return f->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
