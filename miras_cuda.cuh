@@ -6138,10 +6138,11 @@ static void miras__fast_matrix_back(const miras__fast_layer *a, const miras__op 
   miras__fast_product of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o),
                                                   miras__fast_matrix_ld(p, o), a->rows, w->rows,
                                                   miras__columns_of(p, w));
+  const size_t at = slot ? 0 : o->in_at[0];
   unsigned ldx;
-  const bf16 *const x = miras__fast_lines(a, o->in[slot], o->in_at[slot], 0, &ldx);
+  const bf16 *const x = miras__fast_lines(a, o->in[slot], at, 0, &ldx);
   int id;
-  of.c = miras__fast_lines(a, o->in[slot], o->in_at[slot], 1, &of.ldc);
+  of.c = miras__fast_lines(a, o->in[slot], at, 1, &of.ldc);
   of.adds = !slot && (o->adds & 1);
   miras__fast_multiply(a->f, &of, 0, 1);
   for (id = o->param; id; id = w->next) {
