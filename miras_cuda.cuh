@@ -1710,30 +1710,26 @@ namespace { inline namespace miras_fast {   /* the host's side needs no name of 
 #define bf16 miras__bf16             /* in this part of the file                                  */
 typedef uint16_t bf16;
 
-#ifdef __CUDACC__
-extern __shared__ __align__(16) unsigned char miras__fast_room[];
-#else
+/* Instructions of compute capability 8.0, or what stands for them without nvcc; and a grid whose
+ * blocks have so many threads, and so many of them share a multiprocessor at least. Older code has
+ * no such instructions and would compute nothing: by its bounds no launch of it succeeds. */
+#define MIRAS__FAST_GRID(threads, blocks) static __global__ void __launch_bounds__(threads, blocks)
+#ifndef __CUDACC__
   #define miras__fast_room ((unsigned char *)shim_shared)
-#endif
-
-#ifdef __CUDACC__
-  #define MIRAS__ALL_OF _Pragma("unroll")
-  #define MIRAS__EACH_OF _Pragma("unroll 1")
-#else
   #define MIRAS__ALL_OF
   #define MIRAS__EACH_OF
-#endif
-
-/* Instructions of compute capability 8.0; and a grid whose blocks have so many threads, and so many
- * of them share a multiprocessor at least. Older code has no such instructions and would compute
- * nothing: by its bounds no launch of it succeeds. */
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  #define MIRAS__FROM_80(...) __VA_ARGS__
-  #define MIRAS__FAST_GRID(threads, blocks) \
-    static __global__ void __launch_bounds__(threads, blocks)
+  #define MIRAS__FROM_80(shim, ...) shim
 #else
-  #define MIRAS__FROM_80(...)
-  #define MIRAS__FAST_GRID(threads, blocks) static __global__ void __launch_bounds__(1)
+extern __shared__ __align__(16) unsigned char miras__fast_room[];
+  #define MIRAS__ALL_OF _Pragma("unroll")
+  #define MIRAS__EACH_OF _Pragma("unroll 1")
+  #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    #define MIRAS__FROM_80(shim, ...) __VA_ARGS__
+  #else
+    #define MIRAS__FROM_80(shim, ...)
+    #undef MIRAS__FAST_GRID
+    #define MIRAS__FAST_GRID(threads, blocks) static __global__ void __launch_bounds__(1)
+  #endif
 #endif
 
 enum {
@@ -1749,13 +1745,10 @@ __device__ static inline float miras__of_high(unsigned x) {
   return __int_as_float((int)(x & 0xffff0000u));
 }
 __device__ static inline unsigned miras__halves(float low, float high) {
-#ifndef __CUDACC__
-  return shim_halves(low, high);
-#else
   unsigned both = 0;
-  MIRAS__FROM_80(asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));)
+  MIRAS__FROM_80(both = shim_halves(low, high);,
+                 asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));)
   return both;
-#endif
 }
 __device__ static inline float miras__wide(bf16 x) { return miras__of_low(x); }
 __device__ static inline bf16 miras__near(float x) { return (bf16)(miras__halves(x, 0) & 0xffffu); }
@@ -1873,53 +1866,45 @@ __device__ static inline void miras__nothing16(bf16 *to) {
   const uint4 none = {0, 0, 0, 0};
   *(uint4 *)(void *)to = none;
 }
-#ifdef __CUDACC__
-__device__ static inline unsigned miras__at_shared(const bf16 *p) {
-  return (unsigned)__cvta_generic_to_shared(p);
-}
+#define MIRAS__AT_SHARED(p) ((unsigned)__cvta_generic_to_shared(p))
 __device__ static inline void miras__bring16(bf16 *to, const bf16 *from) {
-  MIRAS__FROM_80(asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                              : : "r"(miras__at_shared(to)), "l"(from) : "memory");)
+  MIRAS__FROM_80(shim_copy(to, from);,
+                 asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                              : : "r"(MIRAS__AT_SHARED(to)), "l"(from) : "memory");)
 }
 __device__ static inline void miras__bring16_of(bf16 *to, const bf16 *from, int in) {
-  MIRAS__FROM_80(asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                              : : "r"(miras__at_shared(to)), "l"(from), "r"(in ? 16 : 0)
+  MIRAS__FROM_80(if (in) shim_copy(to, from); else miras__nothing16(to);,
+                 asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                              : : "r"(MIRAS__AT_SHARED(to)), "l"(from), "r"(in ? 16 : 0)
                               : "memory");)
 }
 __device__ static inline void miras__bring_group(void) {
-  MIRAS__FROM_80(asm volatile("cp.async.commit_group;" : : : "memory");)
+  MIRAS__FROM_80(shim_copies_group();, asm volatile("cp.async.commit_group;" : : : "memory");)
 }
 template <int BUT> __device__ static inline void miras__bring_wait(void) {
-  MIRAS__FROM_80(asm volatile("cp.async.wait_group %0;" : : "n"(BUT) : "memory");)
+  MIRAS__FROM_80(shim_copies_wait(BUT);,
+                 asm volatile("cp.async.wait_group %0;" : : "n"(BUT) : "memory");)
 }
+#ifndef __CUDACC__
+  #define miras__fast_load(to, row, turned) shim_load_matrices(to, row, turned, SHIM_HERE)
+  #define miras__fast_times(c, a, b0, b1) shim_multiply(c, a, b0, b1, SHIM_HERE)
+#else
+  #define MIRAS__LOAD(way) \
+    MIRAS__FROM_80(, asm volatile("ldmatrix.sync.aligned.m8n8.x4" way ".shared.b16 " \
+                                  "{%0, %1, %2, %3}, [%4];" \
+                                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) \
+                                  : "r"(MIRAS__AT_SHARED(row)) : "memory"))
 __device__ static inline void miras__fast_load(unsigned to[4], const bf16 *row, int turned) {
-  const unsigned at = miras__at_shared(row);
-  if (turned)
-    MIRAS__FROM_80(asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, "
-                                "[%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                                : "r"(at) : "memory"));
-  else
-    MIRAS__FROM_80(asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                                : "r"(at) : "memory"));
+  if (turned) MIRAS__LOAD(".trans");
+  else MIRAS__LOAD("");
 }
 __device__ static inline void miras__fast_times(float c[4], const unsigned a[4], unsigned b0,
                                                 unsigned b1) {
-  MIRAS__FROM_80(asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                              "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                              : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));)
+  MIRAS__FROM_80(, asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));)
 }
-#else
-static inline void miras__bring16(bf16 *to, const bf16 *from) { shim_copy(to, from); }
-static inline void miras__bring16_of(bf16 *to, const bf16 *from, int in) {
-  if (in) shim_copy(to, from);
-  else miras__nothing16(to);
-}
-static inline void miras__bring_group(void) { shim_copies_group(); }
-template <int BUT> static inline void miras__bring_wait(void) { shim_copies_wait(BUT); }
-  #define miras__fast_load(to, row, turned) shim_load_matrices(to, row, turned, SHIM_HERE)
-  #define miras__fast_times(c, a, b0, b1) shim_multiply(c, a, b0, b1, SHIM_HERE)
 #endif
 
 /* Where a lane's row of the four 8 x 8 matrices lies that are 16 rows from `i` on by 16 of depth
@@ -2721,19 +2706,16 @@ enum { MIRAS__TILE_BYTES = 512, MIRAS__TILE_SCALES = 64 };
 /* Bytes 0 and 2 as bfloat16. With the sign's bit apart, a number is (128 + its lower seven bits) -
  * (128 or, where it is negative, 256), which is exact. */
 __device__ static inline unsigned miras__widened(unsigned from) {
-#ifndef __CUDACC__
-  const unsigned low = (from & 0x007f007fu) | 0x43004300u;
-  const unsigned less = (from & 0x00800080u) | 0xc300c300u;
-  return miras__halves(miras__of_low(low) + miras__of_low(less),
-                       miras__of_high(low) + miras__of_high(less));
-#else
   unsigned both = from;
-  MIRAS__FROM_80(asm("{.reg .b32 low, less;\n lop3.b32 low, %1, %2, %3, 0xea;\n"
+  MIRAS__FROM_80(const unsigned low = (from & 0x007f007fu) | 0x43004300u;
+                 const unsigned less = (from & 0x00800080u) | 0xc300c300u;
+                 both = miras__halves(miras__of_low(low) + miras__of_low(less),
+                                      miras__of_high(low) + miras__of_high(less));,
+                 asm("{.reg .b32 low, less;\n lop3.b32 low, %1, %2, %3, 0xea;\n"
                      " lop3.b32 less, %1, %4, %5, 0xea;\n fma.rn.bf16x2 %0, low, %6, less;}"
                      : "=r"(both) : "r"(from), "r"(0x007f007fu), "r"(0x43004300u),
                      "r"(0x00800080u), "r"(0xc300c300u), "r"(0x3f803f80u));)
   return both;
-#endif
 }
 /* 16 columns by 16 of the depth, of two words. */
 __device__ static inline void miras__widened4(unsigned to[4], unsigned one, unsigned two) {
