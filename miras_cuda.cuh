@@ -1115,9 +1115,8 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
 static size_t miras__cuda_layout(miras_memory *g, const miras_memory *m, void *device, char *why,
                                  size_t n) {
-  miras_parallel heads = {NULL, NULL, 1};
+  miras_parallel heads = {NULL, NULL, m->plan.d.batch * m->plan.d.heads};
   miras__arena a = miras__arena_on(device);
-  heads.workers = m->plan.d.batch * m->plan.d.heads;
   *g = *m;
   g->zeros = 0;                      /* the caller may write to its parameters at any time        */
   g->plan.d.parallel = &heads;
@@ -5941,15 +5940,18 @@ static const float *miras__fast_scales(const miras__fast *f, const bf16 *matrix,
            ? NULL
            : (const float *)(const void *)(matrix + miras__fast_whole_bytes(rows, cols, 256));
 }
-/* The product of an operation with its matrix [rows, cols]; biases, if it has any. */
+/* The product of an operation with its matrix [rows, cols], and the biases that it has. */
 static miras__fast_product miras__fast_by(const miras__fast_layer *a, const miras__op *o,
-                                          const bf16 *x, unsigned ldx, int biased) {
+                                          const bf16 *x, unsigned ldx) {
   const miras__param *w = &a->p->param[o->param];
   const size_t ld = miras__fast_matrix_ld(a->p, o), cols = miras__columns_of(a->p, w);
   miras__fast_product of =
     miras__fast_product_of(x, ldx, miras__fast_matrix(a, o), ld, a->rows, cols, w->rows);
+  int id;
   of.scales = miras__fast_scales(a->f, of.b, w->rows, cols);
-  if (biased) of.bias = miras__fast_bias_at(a->f, of.b, w->rows, cols, w->rows, ld);
+  for (id = o->param; id; id = a->p->param[id].next)
+    if (a->p->param[id].bias)
+      of.bias = miras__fast_bias_at(a->f, of.b, w->rows, cols, w->rows, ld);
   return of;
 }
 /* Where an operation of the layer at hand has its part of the texts' states. */
@@ -6104,13 +6106,6 @@ static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int 
 
 /* ---- products ---- */
 
-static int miras__fast_biased(const miras__fast_layer *a, const miras__op *o) {
-  int id;
-  for (id = o->param; id; id = a->p->param[id].next)
-    if (a->p->param[id].bias) return 1;
-  return 0;
-}
-
 /* From the gradient d of what an operation's matrix makes that of what it reads, and those of its
  * weights and biases. */
 static void miras__fast_matrix_back(const miras__fast_layer *a, const miras__op *o, int slot,
@@ -6143,7 +6138,7 @@ static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *
     miras__fast_matrix_back(a, o, 0, x, ld);
     return;
   }
-  of = miras__fast_by(a, o, x, ld, miras__fast_biased(a, o));
+  of = miras__fast_by(a, o, x, ld);
   of.c = miras__fast_lines(a, o->out, o->out_at, 0, &of.ldc);
   if (miras__fast_is_wide(a->p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
   miras__fast_multiply(a->f, &of, 0, 0);
@@ -6179,7 +6174,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
     bf16 *const y = miras__fast_x(a, o->out, 0), *const to = drop ? a->f->room : y;
     const bf16 *const x = miras__fast_x(a, o->in[0], 0);
     if (w->rows) {
-      of = miras__fast_by(a, o, u, copy.ldu, w->bias);
+      of = miras__fast_by(a, o, u, copy.ldu);
       of.c = to, of.ldc = ld;
       if (!drop) of.base = x;
       miras__fast_multiply(a->f, &of, 0, 0);
@@ -6288,15 +6283,16 @@ static void miras__fast_convolve(const miras__fast_layer *a, const miras__op *o,
   miras__fast_rows(a->f, miras__run_fast_conv_turned, a->rows * (cols / 8), x);
 }
 
-static void miras__fast_read_back(const miras__fast_layer *a, const miras__op *o) {
+static void miras__fast_read(const miras__fast_layer *a, const miras__op *o, int back) {
   miras__fast_conv x = miras__fast_conv_of(a, o);
   x.d = miras__fast_lines(a, o->out, o->out_at, 1, &x.ldd);
   x.y = miras__fast_lines(a, o->in[0], o->in_at[0], 1, &x.ldy);
   x.adds = o->adds & 1;
-  miras__fast_groups(a->f, miras__run_fast_conv_back, x);
+  if (back) miras__fast_groups(a->f, miras__run_fast_conv_back, x);
+  else miras__fast_pointwise(a, o, 0);
 }
 
-static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
+static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__rope *r = o->function ? &a->p->attending.rope : &a->p->mixer.rope;
   miras__fast_rope x = {};
   x.angles = miras__fast_floats(a, o->out), x.factor = r->turns[0];
@@ -6304,7 +6300,7 @@ static void miras__fast_angles(const miras__fast_layer *a, const miras__op *o) {
   x.turn = (unsigned)r->turn, x.period = (unsigned)r->period;
   x.items = (size_t)a->f->length * r->turn / 2;
   x.texts = a->f->sits ? a->f->texts : NULL, x.apart = a->f->apart;
-  miras__fast_rows(a->f, miras__run_fast_angles, x.items, x);
+  if (!back) miras__fast_rows(a->f, miras__run_fast_angles, x.items, x);
 }
 /* TURN, where the rows lie, and ROTATE. */
 static void miras__fast_turn(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6686,45 +6682,40 @@ static void miras__fast_skip(const miras__fast_layer *a, const miras__op *o, int
 /* ---- of a session ---- */
 
 /* A tail's, of one token of each text. */
-static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o) {
+static void miras__fast_sitting(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__tail *t = &a->p->tail[o->part];
   miras__fast_moved x = {};
+  if (!a->f->sits || back || !t->back) return;
   x.texts = miras__fast_state(a, o), x.apart = a->f->apart;
   x.batch = (unsigned)a->f->rows;
   x.x = miras__fast_x(a, t->array, t->at), x.ldx = miras__fast_ldx(a, t->array);
   x.back = t->back, x.items = t->cols / 8;
-  if (t->back) miras__fast_rows(a->f, miras__run_fast_moved, a->f->rows * x.items, x);
+  miras__fast_rows(a->f, miras__run_fast_moved, a->f->rows * x.items, x);
 }
 
 /* ---- a layer ---- */
 
+/* What is not here is pointwise. */
 static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int back) {
-  switch (o->what) {
-    case MIRAS__OP_NORM: case MIRAS__OP_RMS: case MIRAS__OP_HEAD_NORM:
-      miras__fast_norms(a, o, back);
-      break;
-    case MIRAS__OP_TIMES: miras__fast_multiplied(a, o, back); break;
-    case MIRAS__OP_BRANCH: miras__fast_branch(a, o, back); break;
-    case MIRAS__OP_CONV: miras__fast_convolve(a, o, back); break;
-    case MIRAS__OP_LENGTH: miras__fast_length(a, o, back); break;
-    case MIRAS__OP_GATES: miras__fast_gating(a, o, back); break;
-    case MIRAS__OP_MEMORY: miras__fast_memory(a, o, back); break;
-    case MIRAS__OP_KEYS: case MIRAS__OP_BONUS: case MIRAS__OP_VALUES:
-      miras__fast_heads(a, o, back);
-      break;
-    case MIRAS__OP_SHIFT: miras__fast_shift(a, o, back); break;
-    case MIRAS__OP_MIX: miras__fast_mix(a, o, back); break;
-    case MIRAS__OP_SKIP: miras__fast_skip(a, o, back); break;
-    case MIRAS__OP_ANGLES: if (!back) miras__fast_angles(a, o); break;
-    case MIRAS__OP_TURN: case MIRAS__OP_ROTATE: miras__fast_turn(a, o, back); break;
-    case MIRAS__OP_ATTEND: miras__fast_attend(a, o, back); break;
-    case MIRAS__OP_READ:
-      if (back) miras__fast_read_back(a, o);
-      else miras__fast_pointwise(a, o, 0);
-      break;
-    case MIRAS__OP_TAIL: if (a->f->sits) miras__fast_sitting(a, o); break;
-    default: miras__fast_pointwise(a, o, back); break;
-  }
+  static const struct {
+    int what;
+    void (*run)(const miras__fast_layer *a, const miras__op *o, int back);
+  } all[] = {
+    {MIRAS__OP_NORM, miras__fast_norms}, {MIRAS__OP_RMS, miras__fast_norms},
+    {MIRAS__OP_HEAD_NORM, miras__fast_norms}, {MIRAS__OP_TIMES, miras__fast_multiplied},
+    {MIRAS__OP_BRANCH, miras__fast_branch}, {MIRAS__OP_CONV, miras__fast_convolve},
+    {MIRAS__OP_LENGTH, miras__fast_length}, {MIRAS__OP_GATES, miras__fast_gating},
+    {MIRAS__OP_MEMORY, miras__fast_memory}, {MIRAS__OP_KEYS, miras__fast_heads},
+    {MIRAS__OP_BONUS, miras__fast_heads}, {MIRAS__OP_VALUES, miras__fast_heads},
+    {MIRAS__OP_SHIFT, miras__fast_shift}, {MIRAS__OP_MIX, miras__fast_mix},
+    {MIRAS__OP_SKIP, miras__fast_skip}, {MIRAS__OP_ANGLES, miras__fast_angles},
+    {MIRAS__OP_TURN, miras__fast_turn}, {MIRAS__OP_ROTATE, miras__fast_turn},
+    {MIRAS__OP_ATTEND, miras__fast_attend}, {MIRAS__OP_READ, miras__fast_read},
+    {MIRAS__OP_TAIL, miras__fast_sitting}
+  };
+  size_t i = 0;
+  while (i < MIRAS__COUNT(all) && all[i].what != o->what) i++;
+  (i < MIRAS__COUNT(all) ? all[i].run : miras__fast_pointwise)(a, o, back);
 }
 
 static miras__fast_layer miras__fast_layer_of(miras__fast *f, int l) {
