@@ -1784,6 +1784,11 @@ __device__ static inline void miras__get8(float x[8], const float *p) {
 
 #define MIRAS__EIGHT MIRAS__ALL_OF for (unsigned e = 0; e < 8; e++)
 #define MIRAS__ONES {1, 1, 1, 1, 1, 1, 1, 1}
+/* Where a thread is that has eight columns: row, and the first of them, c. */
+#define MIRAS__EIGHT_OF(eights)                                                                    \
+  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;                      \
+  const size_t row = item / (eights);                                                              \
+  const unsigned c = (unsigned)(item % (eights)) * 8
 __device__ static inline void miras__put_or_add8(bf16 *p, float x[8], int adds) {
   float v[8];
   if (adds) miras__get8(v, p);
@@ -2260,9 +2265,7 @@ typedef struct miras__fast_map {
   int what, function, adds, adds_z;
 } miras__fast_map;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_map(const __grid_constant__ miras__fast_map a) {
-  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  const size_t row = item / a.eights;
-  const unsigned c = (unsigned)(item % a.eights) * 8;
+  MIRAS__EIGHT_OF(a.eights);
   float x[8], u[8], d[8], z[8];
   if (item >= a.items) return;
   if (a.x) miras__get8(x, a.x + row * a.ldx + c);
@@ -2392,9 +2395,8 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_back(const __grid_constant__ miras
 /* dx = or += the sum over taps of dz of the rows behind, eight columns a thread. */
 MIRAS__FAST_GRID(256, 4) miras__run_fast_conv_turned(const __grid_constant__ miras__fast_conv a) {
   const unsigned cols = a.heads * a.n, eights = cols / 8;
-  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  const size_t row = item / eights;
-  const unsigned c = (unsigned)(item % eights) * 8, t = (unsigned)(row % a.tokens);
+  MIRAS__EIGHT_OF(eights);
+  const unsigned t = (unsigned)(row % a.tokens);
   float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8], w[8];
   if (item >= (size_t)a.items * eights) return;
   for (unsigned j = 0; j < a.taps && t + j < a.tokens; j++) {
@@ -2675,9 +2677,7 @@ typedef struct miras__fast_drop {
   size_t items;
 } miras__fast_drop;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_drop(const __grid_constant__ miras__fast_drop a) {
-  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  const size_t row = item / a.eights;
-  const unsigned c = (unsigned)(item % a.eights) * 8;
+  MIRAS__EIGHT_OF(a.eights);
   uint64_t key;
   float x[8], u[8];
   if (item >= a.items) return;
@@ -2736,9 +2736,7 @@ typedef struct miras__fast_embed {
   unsigned rows, width, ld, apart;   /* apart: of tokens                                          */
 } miras__fast_embed;
 MIRAS__FAST_GRID(256, 4) miras__run_fast_embed(const __grid_constant__ miras__fast_embed a) {
-  const size_t item = (size_t)blockIdx.x * MIRAS__FAST_THREADS + threadIdx.x;
-  const unsigned eights = a.width / 8, c = (unsigned)(item % eights) * 8;
-  const size_t row = item / eights;
+  MIRAS__EIGHT_OF(a.width / 8);
   float x[8];
   unsigned word;
   if (row >= a.rows) return;
@@ -5456,6 +5454,15 @@ static void *miras__fast_take(miras__fast *f, size_t bytes) {
   return at;
 }
 
+/* Each of these begins n of what it points to. */
+template <class T> static void miras__fast_lay(miras__fast *f, size_t n, T **to) {
+  *to = (T *)miras__fast_take(f, n * sizeof(T));
+}
+template <class T, class... P>
+static void miras__fast_lay(miras__fast *f, size_t n, T **to, P... more) {
+  miras__fast_lay(f, n, to);
+  miras__fast_lay(f, n, more...);
+}
 static bf16 *miras__fast_take2(miras__fast *f, size_t n) {
   return (bf16 *)miras__fast_take(f, n * 2);
 }
@@ -5582,35 +5589,24 @@ static size_t miras__fast_state_at(const miras__program *p, const miras__op *end
   return miras__fast_before(p, end, miras__fast_state_bytes);
 }
 
-/* Parameters, moments, and what steps work in. */
-static void miras__fast_lay_params(miras__fast *f) {
-  const miras_model *m = f->m;
-  const size_t piece = MIRAS__ADAM_PIECE, moved = f->sits ? 0 : m->param_count * 4;
-  int i;
-  f->params = (float *)miras__fast_take(f, m->param_count * 4);
-  f->grads = (float *)miras__fast_take(f, moved);
-  f->moment1 = (float *)miras__fast_take(f, moved);
-  f->moment2 = (float *)miras__fast_take(f, moved);
-  f->now = (miras__fast_now *)miras__fast_take(f, sizeof *f->now);
-  f->tensor_count = (unsigned)m->view_count;
-  f->tensors = (miras__fast_tensor *)miras__fast_take(
-    f, (size_t)m->view_count * sizeof *f->tensors);
-  for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
-    if (!miras__view_form(m, &m->views[i]))
-      f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
-  f->norms = (float *)miras__fast_take(f, f->adam_blocks * 4);
-}
-
 static void miras__fast_layout(miras__fast *f) {
   const miras_model *m = f->m;
-  const size_t n = f->rows, width = miras__up8(m->width);
+  const size_t n = f->rows, width = miras__up8(m->width), piece = MIRAS__ADAM_PIECE;
   size_t values = 0, weights = 0, constants = 0, first = 0, l, size;
   miras__fast_needs most = {};
   int i;
   most.stats = n, most.columns = m->outs;
   f->bytes = 0, f->apart = MIRAS__TEXT_AT;
   f->ld_v = miras__up8(m->outs);
-  miras__fast_lay_params(f);
+  miras__fast_lay(f, m->param_count, &f->params);
+  miras__fast_lay(f, f->sits ? 0 : m->param_count, &f->grads, &f->moment1, &f->moment2);
+  miras__fast_lay(f, 1, &f->now);
+  f->tensor_count = (unsigned)m->view_count;
+  miras__fast_lay(f, f->tensor_count, &f->tensors);
+  for (i = 0, f->adam_blocks = 0; i < m->view_count; i++)
+    if (!miras__view_form(m, &m->views[i]))
+      f->adam_blocks += (unsigned)((m->views[i].count + piece - 1) / piece);
+  miras__fast_lay(f, f->adam_blocks, &f->norms);
   if (!f->sits)
     miras__fast_more(&most.sums, miras__fast_split(m->outs, m->width, n) * m->outs * m->width);
   miras__fast_more(&most.sums, (n + 63) / 64 * (2 * width > f->ld_v ? 2 * width : f->ld_v));
@@ -5627,38 +5623,33 @@ static void miras__fast_layout(miras__fast *f) {
     constants += miras__fast_constants(p);
     for (i = 0; i < p->ops; i++) miras__fast_op_needs(f, p, &p->op[i], &most);
   }
-  f->values = (char *)miras__fast_take(f, values);
-  f->grad = (char *)miras__fast_take(f, most.grads);
-  f->weights = (char *)miras__fast_take(f, weights);
-  f->constants = miras__fast_take4(f, constants);
+  miras__fast_lay(f, values, &f->values);
+  miras__fast_lay(f, most.grads, &f->grad);
+  miras__fast_lay(f, weights, &f->weights);
+  miras__fast_lay(f, constants, &f->constants);
   size = (m->outs + 1) * width + f->ld_v;
   if (m->desc.weights == MIRAS_WEIGHTS_Q8)
     size = miras__fast_whole_bytes(m->width, m->outs, 288) + f->ld_v;
-  f->head = miras__fast_take2(f, size);
-  f->table = m->desc.untied && m->desc.weights ? miras__fast_take2(f, size) : f->head;
-  f->x = miras__fast_take2(f, ((size_t)m->desc.layers + 1) * n * width);
-  f->last = miras__fast_take2(f, n * width);
-  f->ds = miras__fast_take2(f, n * width);
-  f->dlast = miras__fast_take2(f, n * width);
-  f->logits = miras__fast_take2(f, n * f->ld_v);
-  f->room = miras__fast_take2(f, n * miras__up8(most.columns));
-  f->sums = miras__fast_take4(f, most.sums);
-  f->stats = miras__fast_take4(f, 2 * most.stats);
-  f->losses = miras__fast_take4(f, n);
-  f->first[0] = miras__fast_take4(f, first);
-  f->first[1] = miras__fast_take4(f, first);
-  f->next = (unsigned *)miras__fast_take(f, n * 4);
-  f->later = (unsigned *)miras__fast_take(f, n * 4);
+  miras__fast_lay(f, size, &f->head);
+  f->table = f->head;
+  if (m->desc.untied && m->desc.weights) miras__fast_lay(f, size, &f->table);
+  miras__fast_lay(f, ((size_t)m->desc.layers + 1) * n * width, &f->x);
+  miras__fast_lay(f, n * width, &f->last, &f->ds, &f->dlast);
+  miras__fast_lay(f, n * f->ld_v, &f->logits);
+  miras__fast_lay(f, n * miras__up8(most.columns), &f->room);
+  miras__fast_lay(f, most.sums, &f->sums);
+  miras__fast_lay(f, 2 * most.stats, &f->stats);
+  miras__fast_lay(f, n, &f->losses);
+  miras__fast_lay(f, first, &f->first[0], &f->first[1]);
+  miras__fast_lay(f, n, &f->next, &f->later);
 #ifdef MIRAS_CUDA_CUBLASLT
   f->library_room = miras__fast_take(f, MIRAS__LIBRARY_ROOM);
 #endif
-  f->tokens = (int32_t *)miras__fast_take(f, n * 4);
-  f->targets = (int32_t *)miras__fast_take(f, n * 4);
-  f->row_weights = miras__fast_take4(f, n);
+  miras__fast_lay(f, n, &f->tokens, &f->targets, &f->row_weights);
   miras__fast_lay_chunks(f, &most.chunks);
-  f->perceptrons = (float *)miras__fast_take(f, most.perceptrons);
+  f->perceptrons = (float *)miras__fast_take(f, most.perceptrons);   /* bytes                     */
   f->apart = miras__up256(f->apart);
-  f->texts = (unsigned char *)miras__fast_take(f, f->sits ? n * f->apart : 0);
+  miras__fast_lay(f, f->sits ? n * f->apart : 0, &f->texts);
 }
 
 /* Can it train the model? A sentence if not. */
