@@ -1704,7 +1704,7 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
  * One launch an operation, 16 bytes an access, bfloat16 rows and float sums; every sum has one
  * order, fixed by the sizes of the call, and no float is added to by two threads. Rows are those of
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
-namespace { inline namespace miras_fast {   /* the host's side needs no name of it             */
+namespace { inline namespace miras_fast {   /* the host's side needs no name of it            */
 
 #define bf16 miras__bf16             /* in this part of the file                                  */
 typedef uint16_t bf16;
@@ -4919,27 +4919,25 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_a3(const __grid_constant__ miras__fast_
       miras__span_bring<DK, room::QUERIES>(&a, to + HALF, a.d, a.ldd, b, h, t);
       miras__bring_group();
     }
-    if (!step) continue;
-    {                                /* with the queries of the step before                       */
-      const unsigned u = t0 + before % each * room::QUERIES;
-      const size_t rows = ((size_t)b * a.heads + g * a.group + before / each) * a.tokens;
-      miras__clear<N>(s);
-      miras__clear<N>(e);
-      miras__warp_times<N, 0, 1>(s, k, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
-      miras__warp_times<N, 0, 1>(e, v, room::LD, 16 * warp, now + HALF, room::LD, 0, 0, DK);
-      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-        MIRAS__ALL_OF for (unsigned x = 0; x < 2; x++) {
-          const unsigned r = u + 8 * n + 2 * (lane % 4) + x, in = r < a.tokens;
-          const float log = in ? a.log[rows + r] : 0, along = in ? a.along[rows + r] : 0;
-          MIRAS__ALL_OF for (unsigned l = x; l < 4; l += 2) {
-            const unsigned back = r - t0 - from - l / 2 * 8;
-            s[n][l] = in && back < a.window ? exp2f(scale * s[n][l] - log) : 0;
-            e[n][l] = s[n][l] * (e[n][l] - along);
-          }
+    if (!step) continue;             /* with the queries of the step before                       */
+    const unsigned u = t0 + before % each * room::QUERIES;
+    const size_t rows = ((size_t)b * a.heads + g * a.group + before / each) * a.tokens;
+    miras__clear<N>(s);
+    miras__clear<N>(e);
+    miras__warp_times<N, 0, 1>(s, k, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
+    miras__warp_times<N, 0, 1>(e, v, room::LD, 16 * warp, now + HALF, room::LD, 0, 0, DK);
+    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
+      MIRAS__ALL_OF for (unsigned x = 0; x < 2; x++) {
+        const unsigned r = u + 8 * n + 2 * (lane % 4) + x, in = r < a.tokens;
+        const float log = in ? a.log[rows + r] : 0, along = in ? a.along[rows + r] : 0;
+        MIRAS__ALL_OF for (unsigned l = x; l < 4; l += 2) {
+          const unsigned back = r - t0 - from - l / 2 * 8;
+          s[n][l] = in && back < a.window ? exp2f(scale * s[n][l] - log) : 0;
+          e[n][l] = s[n][l] * (e[n][l] - along);
         }
-      miras__warp_chain<N / 2, DK / 8>(dv, s, now + HALF, room::LD);
-      miras__warp_chain<N / 2, DK / 8>(dk, e, now, room::LD);
-    }
+      }
+    miras__warp_chain<N / 2, DK / 8>(dv, s, now + HALF, room::LD);
+    miras__warp_chain<N / 2, DK / 8>(dk, e, now, room::LD);
   }
   MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++)
     MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) dk[n][l] *= a.scale;
@@ -4958,7 +4956,7 @@ __device__ static inline void miras__lanes_put(bf16 *p, float x, int in) {
   else if (in && !both) *p = miras__near(x);
 }
 
-/* Such a number of C, behind bias and base. */
+/* A number of C, of few rows, behind bias and base; all lanes of the warp call. */
 __device__ static inline void miras__few_put(const miras__fast_product *x, unsigned row,
                                              unsigned col, float sum) {
   const size_t to = (size_t)row * x->ldc + col;
@@ -5330,16 +5328,14 @@ int miras_cuda_fast_op(const miras_model *m, int layer, int index, char *text, s
   const miras__program *p;
   const miras__op *o;
   const char *why;
-  char word[64] = "";
   if (text && text_size) text[0] = 0;
   if (!m || layer < 0 || layer >= m->desc.layers || index < 0) return -1;
   p = m->layers[layer].p;
   if (index >= p->ops) return -1;
   o = &p->op[index];
   why = miras__fast_refuses(p, o);
-  miras__say(word, sizeof word, "%s %s", miras__ops[o->what].word, p->array[o->out].name);
-  if (why) miras__say(text, text_size, "%s: %s", word, why);
-  else miras__say(text, text_size, "%s", word);
+  miras__say(text, text_size, "%s %s%s%s", miras__ops[o->what].word, p->array[o->out].name,
+             why ? ": " : "", why ? why : "");
   return !why;
 }
 
@@ -5386,15 +5382,13 @@ template <class T> static miras__fast *miras__fast_of(const T *f) {
 
 /* Does an array hold floats: gates and what they are made of, lengths, angles? */
 static int miras__fast_is_wide(const miras__program *p, int i) {
-  int j;
-  if (i == p->mixer.gated && i) return 1;
+  int j, wide = i == p->mixer.gated;
   for (j = 0; j < p->ops; j++) {
     const miras__op *o = &p->op[j];
-    if (o->what == MIRAS__OP_GATES && o->in[0] == i) return 1;
-    if (o->what == MIRAS__OP_LENGTH && o->in[0] == i && i) return 1;
-    if (o->what == MIRAS__OP_ANGLES && o->out == i) return 1;
+    if (o->what == MIRAS__OP_GATES || o->what == MIRAS__OP_LENGTH) wide |= o->in[0] == i;
+    if (o->what == MIRAS__OP_ANGLES) wide |= o->out == i;
   }
-  return 0;
+  return i && wide;
 }
 static size_t miras__fast_ld(const miras__program *p, int i, int grad) {
   const miras__array *r = &p->array[i];
