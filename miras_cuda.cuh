@@ -1304,11 +1304,6 @@ static int miras__alike(const miras_model *a, const miras_model *b) {
          a->learned == b->learned && a->desc.layers == b->desc.layers;
 }
 
-/* From the model's record to its block's end. */
-static size_t miras__model_block(const miras_model *m) {
-  return m->own.bytes - MIRAS__SLACK;
-}
-
 size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size) {
   int i;
   if (why && why_size) why[0] = 0;
@@ -1328,7 +1323,7 @@ size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size) {
   if (m->desc.adapt.learning_rate > 0)
     return miras__say(why, why_size, "adapt.learning_rate is %g; a device takes 0: there no head "
                                      "learns", (double)m->desc.adapt.learning_rate), 0;
-  return miras__model_block(m);
+  return m->own.bytes - MIRAS__SLACK;   /* from the record to its block's end */
 }
 
 miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
@@ -5407,11 +5402,6 @@ static size_t miras__fast_array_at(const miras__program *p, int i, int grad, siz
   return at;
 }
 
-/* And behind them what attention keeps: of each of its rows a float. */
-static size_t miras__fast_logs_bytes(const miras__program *p, size_t rows) {
-  return miras__up256(rows * p->attending.heads * 4);
-}
-
 /* Bytes of whole numbers with their scales (product_q8). */
 static size_t miras__fast_whole_bytes(size_t rows, size_t cols, size_t each) {
   return (rows + 31) / 32 * ((cols + 15) / 16) * each;
@@ -5437,9 +5427,6 @@ static size_t miras__fast_before(const miras__program *p, const miras__op *end,
 }
 static size_t miras__fast_matrix_at(const miras__program *p, const miras__op *end) {
   return miras__fast_before(p, end, miras__fast_matrix_bytes);
-}
-static size_t miras__fast_constants(const miras__program *p) {
-  return miras__up8(p->mixer.outs) + miras__up8(p->mixer.heads);
 }
 
 static void *miras__fast_take(miras__fast *f, size_t bytes) {
@@ -5608,13 +5595,14 @@ static void miras__fast_layout(miras__fast *f) {
     const miras__program *p = m->layers[l].p;
     f->layer_values[l] = f->sits ? 0 : values;
     f->layer_weights[l] = weights, f->layer_constants[l] = constants;
-    size = miras__fast_array_at(p, p->arrays, 0, n) + miras__fast_logs_bytes(p, n);
+    size = miras__fast_array_at(p, p->arrays, 0, n) +
+           miras__up256(n * p->attending.heads * 4);   /* what attention keeps: a float of a row  */
     if (f->sits) miras__fast_more(&values, size);
     else values += size, miras__fast_more(&most.grads, miras__fast_array_at(p, p->arrays, 1, n));
     if (f->sits) f->apart += miras__fast_state_at(p, p->op + p->ops);
     if (p->values) miras__fast_more(&first, n * miras__up8(p->mixer.value));
     weights += miras__fast_matrix_at(p, p->op + p->ops);
-    constants += miras__fast_constants(p);
+    constants += miras__up8(p->mixer.outs) + miras__up8(p->mixer.heads);
     for (i = 0; i < p->ops; i++) miras__fast_op_needs(f, p, &p->op[i], &most);
   }
   miras__fast_lay(f, values, &f->values);
