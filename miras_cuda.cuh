@@ -4097,9 +4097,9 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  * LN(f(x W1) W2) + bias, by gradient descent under L2, with momentum or token_rates, decay, step
  * and momentum per head. Rows end in a 1 where layers have biases, and in zeros up to 16 columns
  * more. W = B + D: B is the initial memory where decays lead to it, else nothing; D and S are the
- * state. A block has a head of a sequence and goes through its chunks of C tokens; products are of
- * bfloat16 rows and of copies of B, D and S in shared memory, one layer at a time; D and S
- * themselves are floats. With room @51's a, f, h, G, N of row t:
+ * state. A cluster of blocks has a head of a sequence and goes through its chunks of C tokens;
+ * products are of bfloat16 rows and of copies of B, D and S in shared memory, one layer at a time;
+ * D and S themselves are floats. With room @51's a, f, h, G, N of row t:
  *   Z1 = K W1, X2 = f(Z1), Z2 = X2 W2, e = M(K) - V, d2 = LN' gain e, b1 = d2 W2', d1 = b1 f'(Z1)
  *   reads, in each layer: z = x B + a x D + f x S - P d, P = G (.) x y' (y: K or X2)
  *   the end: D <- a_C D + f_C S - (G_C y)' d, S <- h_C S - (N_C y)' d
@@ -4112,7 +4112,13 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  *   pairs: u1 = bd1 f'(Z1), bd2 += u1 W2, e2 and br of the norm from bd2 (room @23's), bV = -br,
  *     bX2 += e2 W2', e1 = bX2 f'(Z1) + bd1 b1 f''(Z1), bK += br + e1 W1'
  *   E = y' e (+ u1' d2 of W2):  cS <- f_C cD + h_C cS + x' f bz,  cD <- a_C cD + x' a bz + E,
- *     bB += x' bz + E */
+ *     bB += x' bz + E
+ * Hidden numbers are shared out: a block has its columns of W1 and rows of W2, the first one the
+ * row of biases too (others a 0 for that 1), and what is [C, hidden]. Rows of keys are made by all
+ * blocks alike. Sums over hidden numbers are a block's own part of them: Z2 and z2; G of W2 (.) y x'
+ * and so its P, bd2; bQ of W1 and so by, bx and the residual's; bG, bN, ba, bf, bh, and the gates'
+ * gradients, which are linear in these. Z2, z2, bd2 with u1 W2, and, where a chunk is done, bK, bq
+ * and gates are added up in the order of blocks: each stores its part, all meet, each adds. */
 typedef struct miras__fast_perceptron {
   miras__fast_chunks of;             /* rows, gates and their gradients; sizes of the call        */
   const float *momentum, *gain, *bias, *rho;
@@ -4120,7 +4126,8 @@ typedef struct miras__fast_perceptron {
   float *memory;                     /* of each block, `each` floats                              */
   size_t each;
   float one_momentum, epsilon;
-  unsigned n, hidden, in1, in2;      /* of keys, hidden; with 16 more where there are biases      */
+  unsigned n, hidden, in1, in2;      /* of keys, a block's; with 16 more where there are biases   */
+  unsigned whole, ranks;             /* hidden numbers of all `ranks` blocks of a cluster         */
   unsigned chunk, rows, chunks;      /* C; in whole 16s; of a sequence                            */
   unsigned weights, all, slot;       /* of a memory; with rows of in1 and in2; of a copied layer  */
   int target, speed, rates, function, momentum_gate, again;
@@ -4134,6 +4141,18 @@ __device__ static inline float miras__fast_bend(int f, float x) {
   return f == MIRAS_FN_GELU ? (1 - t * t) * (y + 0.5f * x * (z - 2 * t * y * y)) : 0;
 }
 
+/* All threads of a cluster come to here, then each sees what they had stored. */
+#ifdef MIRAS_CUDA_SHIM
+  #define miras__cluster_meets() shim_wait(0, SHIM_CLUSTER, SHIM_HERE)
+#else
+__device__ static inline void miras__cluster_meets(void) {
+  #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" : : : "memory");
+  #endif
+}
+#endif
+
 /* A block at work. Layer l is 0 or 1. */
 struct miras__fast_p {
   /* of bfloat16 in shared memory: rows of in1, of in2, squares, a layer's matrices; G is bz */
@@ -4143,17 +4162,20 @@ struct miras__fast_p {
   enum { SLOPE, BEND, B1, SLOPEQ, BD1, BX, XH, E, Z2, WG, WB, BD2, BK, G, N, BG, BN, PART0, PART1,
          KEEP, STEP, SPEED, MIX, MIXES, A, F, H, DA, DF, DKEEP, DSPEED, INVERSE, SUM };
   const miras__fast_perceptron &a;
-  const unsigned C, n, hidden, in1, in2, t, lane, warp, head;
+  enum { DQ = 2, DK, DGATES };       /* parts of sums [C, n], where places 0 and 1 take turns     */
+  const unsigned C, n, hidden, in1, in2, t, lane, warp, rank, task, head;
   unsigned ldw, count;               /* of matrices at hand; tokens of the chunk                  */
+  unsigned turn;                     /* the place of the next parts                               */
   size_t row;                        /* its first                                                 */
   float *state, *back, *wide;        /* D, S; cD, cS, bB; what no product reads                   */
   bf16 *base, *ends, *tapes;         /* B; cD, cS; D, S of chunks                                 */
 
   __device__ explicit miras__fast_p(const miras__fast_perceptron &x)
     : a(x), C(x.rows), n(x.n), hidden(x.hidden), in1(x.in1), in2(x.in2), t(threadIdx.x),
-      lane(threadIdx.x % 32), warp(threadIdx.x / 32), head(blockIdx.x % x.of.heads), ldw(0),
-      count(0), row(0) {
-    state = a.memory + blockIdx.x * a.each, back = state + 2 * a.all, wide = back + 3 * a.all;
+      lane(threadIdx.x % 32), warp(threadIdx.x / 32), rank(blockIdx.x % x.ranks),
+      task(blockIdx.x / x.ranks), head(task % x.of.heads), ldw(0), count(0), turn(0), row(0) {
+    state = a.memory + blockIdx.x * a.each, back = state + 2 * a.all;
+    wide = part(rank, DGATES) + 4 * C;
     base = (bf16 *)(void *)(of(PART1) + 64 * C), ends = base + a.all, tapes = ends + 2 * a.all;
   }
   __device__ unsigned ld(int i) const {
@@ -4172,6 +4194,20 @@ struct miras__fast_p {
                                      (i < G ? 0 : 64 * (size_t)(i - G)));
     return (float *)(void *)(at(D) + (unsigned)(1 + a.speed + a.target) * a.slot) +
            (unsigned)(i - KEEP) * C;
+  }
+  /* What block r of the cluster has of sums; and they themselves, once all have met. */
+  __device__ float *part(unsigned r, unsigned place) const {
+    return a.memory + (blockIdx.x - rank + r) * a.each + 5 * (size_t)a.all + place * C * n;
+  }
+  __device__ float sum(unsigned place, unsigned e) const {
+    float all = 0;
+    for (unsigned r = 0; r < a.ranks; r++) all += part(r, place)[e];
+    return all;
+  }
+  __device__ void meet() {
+    turn ^= 1;                       /* the other place has been read before the next meeting     */
+    if (a.ranks > 1) miras__cluster_meets();
+    else __syncthreads();
   }
   __device__ unsigned in(int l) const { return l ? in2 : in1; }
   __device__ unsigned out(int l) const { return l ? n : hidden; }
@@ -4272,9 +4308,10 @@ struct miras__fast_p {
     own([&](unsigned j) { p += x(j), q += x(j) * xh[j]; });
     *mean = miras__lanes_sum(p, 32) / (float)n, *along = miras__lanes_sum(q, 32) / (float)n;
   }
-  /* x <- (x - mean) / deviation, of which it returns 1 / that. */
-  __device__ float norm(float *x) const {
+  /* x <- (x - mean) / deviation of row r of a sum, of which it returns 1 / that. */
+  __device__ float norm(float *x, unsigned r) const {
     float mean, all, by;
+    own([&](unsigned j) { x[j] = sum(turn ^ 1, r * n + j); });
     means(x, [&](unsigned j) { return x[j]; }, &mean, &all);
     own([&](unsigned j) { x[j] -= mean; });
     means(x, [&](unsigned j) { return x[j]; }, &mean, &all);
@@ -4288,7 +4325,7 @@ struct miras__fast_p {
     const miras__fast_chunks &x = a.of;
     const unsigned key = head / x.group * n, left = x.tokens - c * a.chunk, to = ld(K);
     count = left < a.chunk ? left : a.chunk;
-    row = (size_t)(blockIdx.x / x.heads) * x.tokens + c * a.chunk;
+    row = (size_t)(task / x.heads) * x.tokens + c * a.chunk;
     __syncthreads();
     for (unsigned e = t; e < C * n / 8; e += 256) {
       const unsigned r = e / (n / 8), j = e % (n / 8) * 8;
@@ -4302,9 +4339,9 @@ struct miras__fast_p {
     miras__bring_group();
     for (unsigned e = 2 * t; in1 > n && e < C * 16; e += 512) {
       const unsigned r = e / 16, one = r * to + n + e % 16, two = r * ld(X2) + hidden + e % 16;
-      const float is = r < count && !(e % 16) ? 1.0f : 0;
+      const float is = r < count && !(e % 16) ? 1.0f : 0, has = rank ? 0 : is;
       miras__put2(at(K) + one, is, 0), miras__put2(at(Q) + one, is, 0);
-      miras__put2(at(X2) + two, is, 0), miras__put2(at(Q2) + two, is, 0);
+      miras__put2(at(X2) + two, has, 0), miras__put2(at(Q2) + two, has, 0);
       miras__put2(at(U1) + two, 0, 0);
     }
     if (t < C) {
@@ -4371,19 +4408,19 @@ struct miras__fast_p {
     });
     if (way != 1) squares(Q, K, in1);
     bring(1, tape, 1);
-    tiles(C, n, [&](tile &x) { through<0>(x, X2, in2), keep(of(XH), n, x); });
-    __syncthreads();
+    tiles(C, n, [&](tile &x) { through<0>(x, X2, in2), keep(part(rank, turn), n, x); });
+    meet();
     for (unsigned r = warp; r < C; r += 8) {         /* errors, and d2 of them                    */
-      float *const xh = of(XH) + r * n, *const e = of(E) + r * n, sum, along;
-      const float by = norm(xh);
+      float *const xh = of(XH) + r * n, *const e = of(E) + r * n, mean, along;
+      const float by = norm(xh, r);
       const bf16 *const v = rows.v + (row + r) * rows.ldv + head * n, *const k = at(K) + r * ld(K);
       if (!lane) of(INVERSE)[r] = by;
       own([&](unsigned j) {
         e[j] = r < count ? gain[j] * xh[j] + bias[j] + miras__wide(k[j]) - miras__wide(v[j]) : 0;
       });
-      means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &sum, &along);
+      means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &mean, &along);
       line(at(D2) + r * ld(D2),
-           [&](unsigned j) { return by * (gain[j] * e[j] - sum - xh[j] * along); });
+           [&](unsigned j) { return by * (gain[j] * e[j] - mean - xh[j] * along); });
     }
     __syncthreads();
     tiles(C, hidden, [&](tile &x) {
@@ -4404,16 +4441,16 @@ struct miras__fast_p {
     squares(Q2, X2, in2);
     __syncthreads();
     tiles(C, n, [&](tile &x) {
-      times<0, 0>(x, x.c, P, D2, C), read<0>(x, Q2, in2), keep(of(Z2), n, x);
+      times<0, 0>(x, x.c, P, D2, C), read<0>(x, Q2, in2), keep(part(rank, turn), n, x);
     });
-    __syncthreads();
+    meet();
     for (unsigned r = warp; r < C; r += 8) {         /* answers, or bz of them                    */
-      float *const xh = of(Z2) + r * n, *const d = of(WB) + r * n, sum, along;
-      const float by = norm(xh);
+      float *const xh = of(Z2) + r * n, *const d = of(WB) + r * n, mean, along;
+      const float by = norm(xh, r);
       const bf16 *const q = at(Q) + r * ld(Q);
-      const auto z = [&](unsigned j) { return by * (gain[j] * d[j] - sum - xh[j] * along); };
+      const auto z = [&](unsigned j) { return by * (gain[j] * d[j] - mean - xh[j] * along); };
       if (way != 2) {
-        if (r < count)
+        if (r < count && r % a.ranks == rank)
           line(rows.y + (row + r) * rows.ldy + head * n, [&](unsigned j) {
             return gain[j] * xh[j] + bias[j] + miras__wide(q[j]);
           });
@@ -4423,7 +4460,7 @@ struct miras__fast_p {
         d[j] = r < count ? miras__wide(rows.d[(row + r) * rows.ldd + head * n + j]) : 0;
         of(WG)[r * n + j] = d[j] * xh[j];
       });
-      means(xh, [&](unsigned j) { return gain[j] * d[j]; }, &sum, &along);
+      means(xh, [&](unsigned j) { return gain[j] * d[j]; }, &mean, &along);
       line(at(G2) + r * ld(G2), z);
       line(at(GA) + r * ld(G2), [&](unsigned j) { return of(A)[r] * z(j); });
       line(at(GF) + r * ld(G2), [&](unsigned j) { return of(F)[r] * z(j); });
@@ -4483,8 +4520,8 @@ struct miras__fast_p {
       times<0, 0>(x, x.c, BQ, y, C), read<1>(x, z, out(l)), dots(x, x.u, x.v, q);
       if (l && x.j < hidden) mask(G1, x, of(SLOPEQ));
       if (!l && x.j < n) {                           /* and the residual's                        */
-        keep(of(WB), n, x, 1, 2);
-        put(a.of.dq + row * a.of.ld_dq + head * n, a.of.ld_dq, x, x.c, count);
+        if (!rank) keep(of(WB), n, x, 1, 2);
+        keep(part(rank, DQ), n, x);
       }
       miras__clear<2>(x.c);
       times<1, 0>(x, x.c, BQ, q, C), keep(of(l ? BX : BK), in(l), x);
@@ -4536,29 +4573,32 @@ struct miras__fast_p {
     const miras__fast_chunks &rows = a.of;
     const float *const gain = a.gain + head * n;
     bring(1, tape, 1);
-    tiles(C, n, [&](tile &x) { through<0>(x, U1, hidden), keep(of(BD2), n, x, 1, 1); });
-    __syncthreads();
+    tiles(C, n, [&](tile &x) {
+      through<0>(x, U1, hidden), keep(of(BD2), n, x, 1, 2), keep(part(rank, turn), n, x);
+    });
+    meet();
     for (unsigned r = warp; r < C; r += 8) {
       float *const b = of(BD2) + r * n, *const xh = of(XH) + r * n, *const e = of(E) + r * n;
       const bf16 *const d = at(D2) + r * ld(D2);
       const float by = of(INVERSE)[r];
-      float sum, along, mean, weight, turns;
-      means(xh, [&](unsigned j) { return b[j] * miras__wide(d[j]); }, &turns, &mean);
-      means(xh, [&](unsigned j) { return b[j]; }, &sum, &along);
-      means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &mean, &weight);
-      if (r < count)                                 /* -br                                       */
+      float mean, along, all, weight, turns;
+      own([&](unsigned j) { b[j] = sum(turn ^ 1, r * n + j); });
+      means(xh, [&](unsigned j) { return b[j] * miras__wide(d[j]); }, &turns, &all);
+      means(xh, [&](unsigned j) { return b[j]; }, &mean, &along);
+      means(xh, [&](unsigned j) { return gain[j] * e[j]; }, &all, &weight);
+      if (r < count && r % a.ranks == rank)          /* -br                                       */
         line(rows.dv + (row + r) * rows.ld_dv + head * n, [&](unsigned j) {
-          return -gain[j] * (by * (b[j] - sum - xh[j] * along));
+          return -gain[j] * (by * (b[j] - mean - xh[j] * along));
         });
       own([&](unsigned j) {
-        const float u = by * (b[j] - sum - xh[j] * along), br = gain[j] * u;
+        const float u = by * (b[j] - mean - xh[j] * along), br = gain[j] * u;
         of(WG)[r * n + j] += e[j] * u + xh[j] * br, of(WB)[r * n + j] += br;
-        of(BK)[r * in1 + j] += br;
+        of(BK)[r * in1 + j] += rank ? 0 : br;
         b[j] = gain[j] * br - by * (weight * b[j] + along * gain[j] * e[j]);
       });
-      means(xh, [&](unsigned j) { return b[j]; }, &sum, &along);
+      means(xh, [&](unsigned j) { return b[j]; }, &mean, &along);
       line(at(E2) + r * ld(E2),
-           [&](unsigned j) { return by * (b[j] - sum - xh[j] * (along + turns)); });
+           [&](unsigned j) { return by * (b[j] - mean - xh[j] * (along + turns)); });
     }
     __syncthreads();
     tiles(C, hidden, [&](tile &x) {
@@ -4571,8 +4611,7 @@ struct miras__fast_p {
     });
     bring(0, tape, 1);
     tiles(C, n, [&](tile &x) {
-      through<1>(x, E1, hidden), keep(of(BK), in1, x, 1, 2);
-      put(rows.dk + row * rows.ld_dk + head * n, rows.ld_dk, x, x.c, count);
+      through<1>(x, E1, hidden), keep(of(BK), in1, x, 1, 2), keep(part(rank, DK), n, x);
     });
   }
 
@@ -4599,8 +4638,8 @@ struct miras__fast_p {
     });
   }
 
-  /* Gradients of gates from those of a, f, h, G and N; drho += */
-  __device__ void gates_back(const float sums[3], float *drho) const {
+  /* Gradients of gates from those of a, f, h, G and N; drho +=, and those of rows. */
+  __device__ void gates_back(const float sums[3], float *drho) {
     const miras__fast_chunks &x = a.of;
     float all[3];
     MIRAS__ALL_OF for (unsigned i = 0; i < 3; i++) all[i] = miras__block_all<0>(sums[i], of(SUM));
@@ -4624,25 +4663,37 @@ struct miras__fast_p {
     }
     __syncthreads();
     if (t < count) {
-      const size_t place = (row + t) * x.ld_keep + head;
       const float *const bg = of(BG) + t * C, *const bs = of(BN) + t * C;
+      float *const to = part(rank, DGATES) + t;
       float keeps = of(DKEEP)[t], speeds = of(DSPEED)[t], mix = of(N)[t * C + t] * bg[t];
       for (unsigned j = 0; j < t; j++) {
         keeps += a.rates ? 0 : of(G)[(t - 1) * C + j] * bg[j];
         speeds += of(N)[(t - 1) * C + j] * bs[j], mix += of(N)[t * C + j] * bg[j];
       }
-      if (x.dkeep) x.dkeep[place] = keeps;
-      if (x.dstep) x.dstep[place] = bs[t];
-      if (a.dmomentum) a.dmomentum[place] = speeds;
-      *drho += of(MIXES)[t] * mix;
+      to[0] = keeps, to[C] = bs[t], to[2 * C] = speeds, to[3 * C] = of(MIXES)[t] * mix;
+    }
+    meet();
+    for (unsigned e = 2 * (256 * rank + t); e < count * n; e += 512 * a.ranks) {
+      const size_t r = row + e / n, j = head * n + e % n;
+      miras__put2(x.dq + r * x.ld_dq + j, sum(DQ, e), sum(DQ, e + 1));
+      miras__put2(x.dk + r * x.ld_dk + j, sum(DK, e), sum(DK, e + 1));
+    }
+    if (t < count && !rank) {
+      const size_t place = (row + t) * x.ld_keep + head;
+      if (x.dkeep) x.dkeep[place] = sum(DGATES, t);
+      if (x.dstep) x.dstep[place] = sum(DGATES, C + t);
+      if (a.dmomentum) a.dmomentum[place] = sum(DGATES, 2 * C + t);
+      *drho += sum(DGATES, 3 * C + t);
     }
   }
 
-  /* Where number e of a memory whose rows are in1 and in2 is without; (size_t)-1: nowhere. */
+  /* Where number e of a block's memory, whose rows are in1 and in2, is in the whole; (size_t)-1:
+   * nowhere. */
   __device__ size_t place(unsigned e) const {
-    const unsigned ones = in1 > n, one = in1 * hidden, all = (n + ones) * hidden;
-    if (e < one) return e < all ? e : (size_t)-1;
-    return e - one < (hidden + ones) * n ? all + e - one : (size_t)-1;
+    const unsigned ones = in1 > n, one = in1 * hidden, all = (n + ones) * a.whole, r = e / hidden;
+    if (e < one) return r < n + ones ? r * a.whole + rank * hidden + e % hidden : (size_t)-1;
+    if ((e -= one) < hidden * n) return all + rank * hidden * n + e;
+    return !rank && e < (hidden + ones) * n ? all + (a.whole - hidden) * n + e : (size_t)-1;
   }
 };
 
@@ -4691,13 +4742,13 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_p2(const __grid_constant__ miras__fast_
     for (unsigned r = 0; t < n && r < w.count; r++)
       dgain += w.of(w.WG)[r * n + t], dbias += w.of(w.WB)[r * n + t];
   }
-  if (t < n) a.dgain[blockIdx.x * n + t] = dgain, a.dbias[blockIdx.x * n + t] = dbias;
-  if (t < a.chunk) a.drho[blockIdx.x * a.chunk + t] = drho;
+  if (t < n && !w.rank) a.dgain[w.task * n + t] = dgain, a.dbias[w.task * n + t] = dbias;
+  if (t < a.chunk && !w.rank) a.drho[w.task * a.chunk + t] = drho;
   __syncthreads();
   for (unsigned e = t; e < a.all; e += 256) {
     const size_t at = w.place(e);
     if (at == (size_t)-1) continue;
-    a.of.dinit[(size_t)blockIdx.x * a.weights + at] = w.back[a.target ? 2 * a.all + e : e];
+    a.of.dinit[(size_t)w.task * a.weights + at] = w.back[a.target ? 2 * a.all + e : e];
   }
 }
 
@@ -5176,33 +5227,55 @@ static const miras__op *miras__fast_conv_before(const miras__program *p, const m
   return NULL;
 }
 
-/* Bytes that perceptrons work in, from `at` on (NULL: nowhere); *room: shared ones of a block. */
+/* Blocks of a perceptron's cluster; 0: as many as leave each up to 64 hidden numbers. */
+#ifndef MIRAS__FAST_CLUSTER
+  #define MIRAS__FAST_CLUSTER 0
+#endif
+
+/* Bytes that perceptrons work in, from `at` on (NULL: nowhere); *room: shared ones of a block, in
+ * clusters or, without them, alone. */
 static size_t miras__fast_perceptron_at(const miras__plan *q, size_t batch, size_t tokens,
-                                        float *at, size_t *room,
+                                        int clusters, float *at, size_t *room,
                                         miras_fast::miras__fast_perceptron *x) {
   typedef miras_fast::miras__fast_p of;
   const size_t n = (size_t)q->d.key_dim, ones = q->ones ? 16 : 0, in1 = n + ones;
-  const size_t hidden = (size_t)q->out[0], in2 = hidden + ones, chunk = q->chunk_pairs;
+  const size_t whole = (size_t)q->out[0], most = MIRAS__FAST_CLUSTER, chunk = q->chunk_pairs;
   const size_t rows = (chunk + 15) / 16 * 16, chunks = (tokens + chunk - 1) / chunk;
-  const size_t all = in1 * hidden + in2 * n, tasks = batch * (size_t)q->d.heads;
-  const size_t one = in1 * (hidden + 8), two = in2 * (n + 8), slot = one > two ? one : two;
+  const size_t tasks = batch * (size_t)q->d.heads;
+  size_t hidden = whole, in2, all, one, two, slot;
+  while (clusters && hidden % 32 == 0 && whole / hidden < 8 &&
+         (most ? whole / hidden < most : hidden > 64))
+    hidden /= 2;
+  in2 = hidden + ones, all = in1 * hidden + in2 * n;
+  one = in1 * (hidden + 8), two = in2 * (n + 8), slot = one > two ? one : two;
   memset((void *)x, 0, sizeof *x);
   x->target = q->d.decay_target != MIRAS_DECAY_TARGET_ZERO, x->speed = q->at.s != 0;
   x->n = (unsigned)n, x->hidden = (unsigned)hidden, x->in1 = (unsigned)in1;
+  x->whole = (unsigned)whole, x->ranks = (unsigned)(whole / hidden);
   x->in2 = (unsigned)in2, x->chunk = (unsigned)chunk, x->rows = (unsigned)rows;
   x->chunks = (unsigned)chunks, x->weights = (unsigned)q->weights, x->all = (unsigned)all;
   x->slot = (unsigned)slot;
-  x->each = 5 * all + rows * (of::XH * in2 + (of::G - of::XH) * in1 + 64 * (of::KEEP - of::G)) +
-            (2 * chunks + 3) * (all / 2);
+  x->each = 5 * all + rows * (of::DGATES * n + 4 + of::XH * in2 + (of::G - of::XH) * in1 +
+                              64 * (of::KEEP - of::G)) + (2 * chunks + 3) * (all / 2);
   *room = 2 * (rows * (of::X2 * (in1 + 8) + (of::P - of::X2) * (in2 + 8) + 2 * (rows + 8)) +
                (size_t)(1 + x->speed + x->target) * slot) +
           4 * ((of::SUM - of::KEEP) * rows + 8);
   if (at) {
-    x->memory = at, x->of.dinit = at + tasks * x->each;
+    x->memory = at, x->of.dinit = at + tasks * x->ranks * x->each;
     x->dgain = x->of.dinit + tasks * q->weights, x->dbias = x->dgain + tasks * n;
     x->drho = x->dbias + tasks * n;
   }
-  return 4 * tasks * (x->each + q->weights + 2 * n + chunk);
+  return 4 * tasks * (x->ranks * x->each + q->weights + 2 * n + chunk);
+}
+
+/* Are there clusters? Of hopper and later, and in the program's code for them. */
+static int miras__fast_clusters(void) {
+  struct cudaFuncAttributes a;
+  int device = 0, has = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&has, cudaDevAttrClusterLaunch, device) == cudaSuccess && has &&
+         cudaFuncGetAttributes(&a, (const void *)miras_fast::miras__run_fast_p2) == cudaSuccess &&
+         a.ptxVersion >= 90;
 }
 
 /* Why an operation is not run here; NULL: it is. First of memories. */
@@ -5219,7 +5292,7 @@ static const char *miras__fast_perceptron_refuses(const miras__plan *q) {
            "gradient-descent or momentum";
   if (d->inner_steps != 1 || q->past || d->step_bound || !d->inner_norm || !d->inner_residual)
     return "it has inner_steps, omega or step_bound, or no inner_norm or inner_residual";
-  (void)miras__fast_perceptron_at(q, 1, 1, NULL, &room, &x);
+  (void)miras__fast_perceptron_at(q, 1, 1, 1, NULL, &room, &x);
   if (q->map || d->key_dim % 16 || d->key_dim > 256 || q->out[0] % 16 || q->widest > 1024)
     return "its keys go through a feature map, or key_dim or its hidden numbers are not a multiple "
            "of 16, up to 256 and 1024";
@@ -5546,7 +5619,7 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
     size_t room;
     miras__fast_more(&most->perceptrons,
                      miras__fast_perceptron_at(&p->mixer.plan, (size_t)f->d.batch,
-                                               (size_t)f->d.context, NULL, &room, &x));
+                                               (size_t)f->d.context, 1, NULL, &room, &x));
     return;
   }
   if (m->plan.streams > 1)
@@ -5706,16 +5779,26 @@ size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, c
 
 template <class A>
 static void miras__fast_launch(miras__fast *f, void (*kernel)(const A), size_t blocks,
-                               unsigned threads, size_t bytes, const A &a) {
+                               unsigned threads, size_t bytes, const A &a, unsigned cluster = 1) {
   void *arguments[1] = {(void *)(uintptr_t)&a};
+  cudaLaunchAttribute of;
   static_assert(sizeof(A) <= 4096, "what any device takes");
   if (f->failed || !blocks) return;
   f->failed = blocks > INT_MAX ||
               (bytes > 48 << 10 &&
                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    (int)bytes) != cudaSuccess) ||
-              cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3(threads), arguments, bytes,
-                               f->stream) != cudaSuccess;
+                                    (int)bytes) != cudaSuccess);
+  if (f->failed) return;
+  if (cluster > 1) {
+    const cudaLaunchConfig_t x = {dim3((unsigned)blocks), dim3(threads), bytes, f->stream, &of, 1};
+    memset((void *)&of, 0, sizeof of);
+    of.id = cudaLaunchAttributeClusterDimension;
+    of.val.clusterDim.x = cluster, of.val.clusterDim.y = of.val.clusterDim.z = 1;
+    f->failed = cudaLaunchKernelEx(&x, kernel, a) != cudaSuccess;
+  } else {
+    f->failed = cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3(threads), arguments, bytes,
+                                 f->stream) != cudaSuccess;
+  }
 }
 template <class A>
 static void miras__fast_rows(miras__fast *f, void (*kernel)(const A), size_t items, const A &a) {
@@ -6442,7 +6525,8 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
   miras_fast::miras__fast_perceptron x;
   size_t room;
   float *dinit;
-  (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, a->f->perceptrons, &room, &x);
+  (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, miras__fast_clusters(),
+                                  a->f->perceptrons, &room, &x);
   dinit = x.of.dinit, x.of = *rows, x.of.dinit = dinit;
   x.momentum_gate = momentum->count > 0, x.one_momentum = q->d.momentum;
   if (momentum->count) x.momentum = miras__fast_floats(a, m->gated) + momentum->first;
@@ -6450,11 +6534,11 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
   x.epsilon = q->d.norm_epsilon > 0 ? q->d.norm_epsilon : 1e-5f;
   x.rates = (int)q->d.token_rates, x.function = (int)q->d.activation, x.again = back;
   if (x.rates) x.rho = miras__fast_param(a, MIRAS__W_RATES);
-  miras__fast_launch(a->f, miras_fast::miras__run_fast_p1, tasks, 256, room, x);
+  miras__fast_launch(a->f, miras_fast::miras__run_fast_p1, tasks * x.ranks, 256, room, x, x.ranks);
   if (!back) return;
   if (momentum->count)
     x.dmomentum = (float *)(void *)miras__fast_grad(a, m->gated) + momentum->first;
-  miras__fast_launch(a->f, miras_fast::miras__run_fast_p2, tasks, 256, room, x);
+  miras__fast_launch(a->f, miras_fast::miras__run_fast_p2, tasks * x.ranks, 256, room, x, x.ranks);
   miras__fast_add_parts(a, MIRAS__W_MEMORY, dinit, m->heads * q->weights, rows->batch);
   miras__fast_add_parts(a, MIRAS__W_GAIN, x.dgain, m->value, rows->batch);
   miras__fast_add_parts(a, MIRAS__W_BIAS, x.dbias, m->value, rows->batch);

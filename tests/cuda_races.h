@@ -4,7 +4,8 @@
  * Found are
  *   two threads of a block at a float of shared or global memory, one of which stores there, with
  *     no barrier between them that both take part in (shuffles order no memory);
- *   two blocks of a grid at a float, one of which stores there;
+ *   two blocks of a grid at a float, one of which stores there, and no barrier of a cluster
+ *     between them that both take part in; or a block at another's shared memory;
  *   pointers to memory that a GPU would not have: the host's, and another thread's stack.
  * Lanes of one unit may store what is there anyway: that is how numbers are kept that all of them
  * know. Accesses are ordered by vector clocks (FastTrack, Flanagan and Freund 2009): a thread
@@ -48,7 +49,7 @@ enum { SHIM_AREAS = 8, SHIM_FINDINGS = 8, SHIM_NOBODY = 0xffff, SHIM_MANY = 0xff
 /* A float of shared or global memory, since `since`: a launch for global memory, a block of one for
  * shared memory. What is older is ordered before everything. */
 typedef struct shim_float {
-  uint32_t since, block;             /* who stored and read is of this block ...                  */
+  uint32_t since, block;             /* who stored and read is of this block, or cluster, ...     */
   uint32_t stored, read;             /* ... and these are their clocks                            */
   uint16_t storer, reader;           /* SHIM_NOBODY; SHIM_MANY: `read` counts in the pool         */
   uint16_t same;                     /* lanes of the storer's unit that stored the same           */
@@ -137,7 +138,7 @@ SHIM_UNWATCHED static void shim_say(const char *what, const void *p, const void 
   const shim_thread *t = &shim.thread[shim.now];
   unsigned i;
   if (shim_known(here, there)) return;
-  fprintf(stderr, "race: thread %u of block %u %s", shim.now, blockIdx.x, what);
+  fprintf(stderr, "race: thread %u of block %u %s", shim.now % shim.each, blockIdx.x, what);
   shim_name(p);
   shim_place(here);
   for (i = t->depth < SHIM_DEEP ? t->depth : SHIM_DEEP; i-- > 1 && i + 4 > t->depth;)
@@ -188,8 +189,8 @@ SHIM_UNWATCHED static void shim_begun(size_t bytes) {
   memset(races.clock, 0, n * n * sizeof *races.clock);
   for (i = 0; i < n; i++) races.clock[i * n + i] = 1;
   if (!races.area->of || races.area->bytes < bytes)
-    shim_watch(races.area, "shared", shim_shared, bytes);
-  races.area->from = (const char *)shim_shared;
+    shim_watch(races.area, "shared", shim.shared_all, bytes);
+  races.area->from = shim.shared_all;
   races.area->bytes = bytes;
   races.blocks++;
   races.inside = 1;
@@ -205,19 +206,20 @@ SHIM_UNWATCHED static void shim_ended(void) {
 /* Threads first to end, of those of a warp that are in the mask, have met at a barrier: each knows
  * what all of them know. */
 SHIM_UNWATCHED static void shim_met(unsigned first, unsigned end, unsigned mask) {
-  const size_t n = shim.threads;
+  const size_t n = shim.threads, from = first / shim.each * shim.each;
   uint32_t *all = races.clock + first * n;
   size_t i, j;
-  if (!mask) {
-    for (j = 0; j < n; j++) all[j] = races.clock[j * n + j];
-    for (i = 1; i < n; i++) memcpy(all + i * n, all, n * sizeof *all);
+  if (!mask) {                       /* of other blocks all threads of a block know the same      */
+    for (j = first; j < end; j++) all[j] = races.clock[j * n + j];
+    for (i = 1; i < end - first; i++) memcpy(all + i * n, all, n * sizeof *all);
   } else {
     uint32_t most[1024] = {0};
     for (i = first; i < end; i++)
-      for (j = 0; mask >> i % 32 & 1 && j < n; j++)
-        if (most[j] < races.clock[i * n + j]) most[j] = races.clock[i * n + j];
+      for (j = 0; mask >> i % 32 & 1 && j < shim.each; j++)
+        if (most[j] < races.clock[i * n + from + j]) most[j] = races.clock[i * n + from + j];
     for (i = first; i < end; i++)
-      if (mask >> i % 32 & 1) memcpy(races.clock + i * n, most, n * sizeof *most);
+      if (mask >> i % 32 & 1)
+        memcpy(races.clock + i * n + from, most, shim.each * sizeof *most);
   }
   for (i = first; i < end; i++)
     if (!mask || mask >> i % 32 & 1) races.clock[i * n + i]++;
@@ -366,18 +368,20 @@ SHIM_UNWATCHED static void shim_access(const void *at, size_t bytes, int stores,
     shim_outside(p, stores, from);
     return;
   }
+  if (a == 0 && (size_t)(p - (const char *)shim.shared) >= shim.shared_bytes)
+    shim_say(stores ? "stores to another block's" : "reads another block's", p, from, NULL, NULL);
   offset = (size_t)(p - races.area[a].from);
   for (i = offset / 4; 4 * i < offset + bytes; i++) {
     shim_float *f = &races.area[a].of[i];
-    const uint32_t since = a ? races.launch : races.blocks;
+    const uint32_t since = a ? races.launch : races.blocks, cluster = shim.first / shim.cluster;
     if (f->since != since) {
-      f->since = since, f->block = blockIdx.x, f->storer = f->reader = SHIM_NOBODY;
+      f->since = since, f->block = cluster, f->storer = f->reader = SHIM_NOBODY;
       f->elsewhere = f->same = 0;
       f->store = f->load = NULL;
-    } else if (f->block != blockIdx.x) {
+    } else if (f->block != cluster) {
       f->elsewhere |= (f->storer != SHIM_NOBODY) | (f->reader != SHIM_NOBODY) << 1;
       if (f->storer == SHIM_NOBODY) f->store = f->load;
-      f->block = blockIdx.x, f->storer = f->reader = SHIM_NOBODY;
+      f->block = cluster, f->storer = f->reader = SHIM_NOBODY;
     }
     if (stores) shim_store((const float *)(const void *)races.area[a].from + i, f, from);
     else shim_load((const float *)(const void *)races.area[a].from + i, f, from);

@@ -1,6 +1,6 @@
-/* cuda_shim.h: device code as C++ on the host. The threads of a block are fibers that run one at a
- * time; a barrier or a warp's exchange is where they wait for each other, and which of those that
- * can go on does so first is drawn. Threads that wait for each other at different places, or for
+/* cuda_shim.h: device code as C++ on the host. The threads of a block, or of a cluster of blocks,
+ * are fibers that run one at a time; a barrier or a warp's exchange is where they wait for each
+ * other, and which of those that can go on does so first is drawn. Threads that wait for each other at different places, or for
  * one that has ended, stop the program with a sentence, and so do a stack that is too small and
  * copies that nobody has waited for, and grids that a card would not begin: too much shared memory,
  * too many blocks, threads, bytes of arguments or registers (cuda_table.txt).
@@ -52,7 +52,8 @@ enum {
   SHIM_GUARD = 64 << 10,             /* ... and below it, where nothing may be touched            */
   SHIM_DEEP = 64                     /* calls within calls that are known                         */
 };
-enum { SHIM_RUNS, SHIM_BARRIER, SHIM_EXCHANGE, SHIM_TAKEN };   /* what a thread waits at          */
+/* What a thread waits at; SHIM_CLUSTER: for all blocks of the cluster. */
+enum { SHIM_RUNS, SHIM_BARRIER, SHIM_EXCHANGE, SHIM_TAKEN, SHIM_CLUSTER };
 
 /* Where one leaves off to let another go on. A context does it everywhere, by two system calls;
  * what a function keeps for its caller is six registers here, and the stack. */
@@ -112,6 +113,7 @@ typedef struct shim_thread {
 static struct {
   shim_thread *thread;
   unsigned threads, now, room;       /* room: threads for which there are stacks                  */
+  unsigned each, cluster, first;     /* threads of a block; blocks at work together, and the first */
   char *stacks;
   size_t apart;
   shim_spot scheduler;
@@ -121,7 +123,8 @@ static struct {
   void *argument;
   shim_index index, block, block_size, grid_size;
   void *shared;                      /* a block's shared memory                                   */
-  size_t shared_bytes;
+  char *shared_all;                  /* of all that work together, `shared_apart` bytes apart     */
+  size_t shared_bytes, shared_apart;
 } shim;
 static uint64_t shim_seed = 1;
 static unsigned long shim_waits;     /* how often a thread has waited                             */
@@ -139,7 +142,8 @@ SHIM_UNWATCHED static void shim_resume(void) {
   shim_thread *t = &shim.thread[shim.now];
   void *held = NULL;
   (void)held;
-  shim.index.x = shim.now;
+  shim.index.x = shim.now % shim.each, shim.block.x = shim.first + shim.now / shim.each;
+  shim.shared = shim.shared_all + shim.now / shim.each * shim.shared_apart;
   __sanitizer_start_switch_fiber(&held, t->stack, SHIM_STACK);
   shim_switch(&shim.scheduler, &t->here);
   __sanitizer_finish_switch_fiber(held, NULL, NULL);
@@ -244,25 +248,32 @@ SHIM_UNWATCHED static void shim_start(void) {
 
 /* Where a thread is, for a sentence. */
 SHIM_UNWATCHED static void shim_where(unsigned i, const char *then) {
-  static const char *const what[] = {"on its way", "a barrier", "an exchange", "an exchange"};
+  static const char *const what[] = {"on its way", "a barrier", "an exchange", "an exchange",
+                                     "a barrier"};
   const shim_thread *t = &shim.thread[i];
-  if (t->done) fprintf(stderr, "thread %u has ended%s", i, then);
+  fprintf(stderr, "thread %u ", i % shim.each);
+  if (shim.cluster > 1) fprintf(stderr, "of block %u of the cluster ", i / shim.each);
+  if (t->done) fprintf(stderr, "has ended%s", then);
   else
-    fprintf(stderr, "thread %u is at %s of the %s, %s in %s%s", i, what[t->kind],
-            t->mask ? "warp" : "block", t->waits, t->within, then);
+    fprintf(stderr, "is at %s of the %s, %s in %s%s", what[t->kind],
+            t->kind == SHIM_CLUSTER ? "cluster" : t->mask ? "warp" : "block", t->waits, t->within,
+            then);
 }
 
 /* Is all of thread i's company there? Then it goes on, and 1 is returned. */
 SHIM_UNWATCHED static int shim_meet(unsigned i) {
   const shim_thread *t = &shim.thread[i];
-  const unsigned mask = t->mask, first = mask ? i / 32 * 32 : 0;
-  const unsigned end = mask && first + 32 < shim.threads ? first + 32 : shim.threads;
-  const int kind = t->kind;
+  const unsigned mask = t->mask, block = i / shim.each * shim.each;
+  const int kind = t->kind, all = kind == SHIM_CLUSTER;
+  const unsigned first = all ? 0 : mask ? block + (i - block) / 32 * 32 : block;
+  const unsigned most = all ? shim.threads : block + shim.each;
+  const unsigned end = mask && first + 32 < most ? first + 32 : most;
   unsigned j;
   for (j = first; j < end; j++) {
     const shim_thread *o = &shim.thread[j];
     if (mask && !(mask >> j % 32 & 1)) continue;
     if (o->done || !o->waits || o->mask != mask) return 0;
+    if (all && o->kind != kind && j / shim.each != i / shim.each) return 0;   /* it will come     */
     if (o->kind != kind || strcmp(o->waits, t->waits) || strcmp(o->within, t->within) ||
         !SHIM_PATHS(o, t)) {
       shim_where(i, " while\n");
@@ -270,7 +281,7 @@ SHIM_UNWATCHED static int shim_meet(unsigned i) {
       exit(1);
     }
   }
-  if (kind == SHIM_BARRIER) SHIM_MET(first, end, mask);
+  if (kind == SHIM_BARRIER || all) SHIM_MET(first, end, mask);
   for (j = first; j < end; j++)
     if (!mask || mask >> j % 32 & 1) shim.thread[j].waits = NULL;
   return 1;
@@ -346,29 +357,33 @@ SHIM_UNWATCHED static void shim_schedule(void) {
   }
 }
 
-/* run(argument) in a block of threads, with so many bytes of shared memory that hold no numbers. */
-SHIM_UNWATCHED static void shim_block(unsigned threads, size_t bytes, void (*run)(void *),
-                                      void *argument) {
+/* run(argument) in so many blocks, from `first` on, that work together: of `each` threads, with so
+ * many bytes of shared memory that hold no numbers. */
+SHIM_UNWATCHED static void shim_blocks(unsigned first, unsigned cluster, unsigned each,
+                                       size_t bytes, void (*run)(void *), void *argument) {
+  const unsigned threads = cluster * each;
+  const size_t apart = cluster > 1 ? (bytes + 255) / 256 * 256 : bytes;
   unsigned i;
   shim_need_stacks(threads);
-  shim_shared = malloc(bytes);
-  shim.shared_bytes = bytes;
+  shim.shared_all = (char *)malloc(cluster * apart);
+  shim.shared_bytes = bytes, shim.shared_apart = apart;
   shim.thread = (shim_thread *)calloc(threads, sizeof *shim.thread);
-  if (!shim_shared || !shim.thread) exit(2);
-  memset(shim_shared, 255, bytes);
+  if (!shim.shared_all || !shim.thread) exit(2);
+  memset(shim.shared_all, 255, cluster * apart);
   shim.threads = threads, shim.run = run, shim.argument = argument;
-  blockDim.x = threads;
+  shim.first = first, shim.cluster = cluster, shim.each = each;
+  blockDim.x = each;
   for (i = 0; i < threads; i++) {
     shim_thread *t = &shim.thread[i];
     t->stack = shim.stacks + i * shim.apart + SHIM_GUARD;
     shim_begin(&t->here, t->stack, SHIM_STACK, shim_start);
   }
-  SHIM_BEGUN(bytes);
+  SHIM_BEGUN(cluster * apart);
   shim_schedule();
   SHIM_ENDED();
   for (i = 0; i < threads; i++) free(shim.thread[i].copies);
   free(shim.thread);
-  free(shim_shared);
+  free(shim.shared_all);
 }
 
 struct alignas(16) float4 {
@@ -592,14 +607,14 @@ static int shim_dry;                 /* 1: grids begin, and do nothing          
 static int shim_code = getenv("SHIM_CODE") ? atoi(getenv("SHIM_CODE")) : 90;
 static int shim_refuses;             /* 1: a launch that the card refuses says so to its caller
                                         alone; else the program ends                              */
-typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin } cudaDeviceAttr;
+typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrClusterLaunch } cudaDeviceAttr;
 typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
 static cudaError_t cudaGetDevice(int *device) {
   *device = 0;
   return cudaSuccess;
 }
-static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
-  *value = SHIM_SHARED;
+static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr of, int) {
+  *value = of == cudaDevAttrClusterLaunch ? shim_code >= 90 : SHIM_SHARED;
   return cudaSuccess;
 }
 
@@ -675,20 +690,50 @@ template <class A> struct shim_kernel {
   }
 };
 
-/* kernel(argument) in a grid. Blocks run one after the other, the last one first. */
+/* kernel(argument) in a grid. Blocks, or clusters of them, run one after the other, the last one
+ * first. */
 template <class A>
-SHIM_UNWATCHED static cudaError_t cudaLaunchKernel(void (*kernel)(const A), dim3 grid, dim3 block,
-                                                   void **arguments, size_t bytes, cudaStream_t) {
-  shim_kernel<A> k = {kernel, (const A *)arguments[0]};
+SHIM_UNWATCHED static cudaError_t shim_launch(void (*kernel)(const A), dim3 grid, dim3 block,
+                                              const A *argument, size_t bytes, unsigned cluster) {
+  shim_kernel<A> k = {kernel, argument};
   const cudaError_t e = shim_begins(shim_grid_of((uintptr_t)kernel), grid, block, sizeof(A), bytes);
   unsigned blocks = grid.x;
   if (e != cudaSuccess) return e;
   if (shim_dry) return cudaSuccess;
   gridDim.x = blocks;
   SHIM_LAUNCHED();
-  while (blocks--) {
-    blockIdx.x = blocks;
-    shim_block(block.x, bytes, shim_kernel<A>::run, &k);
-  }
+  for (; blocks; blocks -= cluster)
+    shim_blocks(blocks - cluster, cluster, block.x, bytes, shim_kernel<A>::run, &k);
   return cudaSuccess;
+}
+template <class A>
+SHIM_UNWATCHED static cudaError_t cudaLaunchKernel(void (*kernel)(const A), dim3 grid, dim3 block,
+                                                   void **arguments, size_t bytes, cudaStream_t) {
+  return shim_launch(kernel, grid, block, (const A *)arguments[0], bytes, 1);
+}
+
+typedef enum { cudaLaunchAttributeClusterDimension = 4 } cudaLaunchAttributeID;
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  union { struct { unsigned x, y, z; } clusterDim; } val;
+};
+struct cudaLaunchConfig_t {         /* two names of its own are others' here                     */
+  dim3 grid, block;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned numAttrs;
+};
+/* With the one attribute that is used: clusters, whose blocks work together. */
+template <class A>
+SHIM_UNWATCHED static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *x,
+                                                     void (*kernel)(const A), const A &a) {
+  const unsigned cluster = x->numAttrs ? x->attrs->val.clusterDim.x : 1;
+  if (shim_code < 90 || !cluster || cluster > 8 || x->grid.x % cluster ||
+      x->block.x % 32) {
+    fprintf(stderr, "%s: a card refuses clusters of %u in %u blocks\n",
+            shim_name((uintptr_t)kernel), cluster, x->grid.x);
+    exit(1);
+  }
+  return shim_launch(kernel, x->grid, x->block, &a, x->dynamicSmemBytes, cluster);
 }

@@ -16,6 +16,8 @@
 #include "calls.h"
 static size_t wide_from = 128;       /* blocks                                                    */
 #define MIRAS__FAST_WIDE wide_from
+static size_t cluster_of = getenv("CLUSTER_OF") ? (size_t)atoi(getenv("CLUSTER_OF")) : 0;   /* blocks; 0: as the sizes say                               */
+#define MIRAS__FAST_CLUSTER cluster_of
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #define MIRAS_TEST_DEVICE (1 << 28)
@@ -142,7 +144,7 @@ typedef struct perceptron {
   int function;
   double epsilon;
   const double *gain, *bias;
-  double x[65], z[257], y[257], xh[64], by, o[64];
+  double x[129], z[513], y[513], xh[128], by, o[128];
 } perceptron;
 static void perceptron_says(perceptron *p, const double *w, const double *k) {
   const double *const w2 = w + p->in1 * p->hidden;
@@ -172,7 +174,7 @@ static double slope_of(int f, double x) {
 static void perceptron_gradient(perceptron *p, const double *w, const double *k, const double *v,
                                 double *u) {
   const double *const w2 = w + p->in1 * p->hidden, size = (double)p->n;
-  double d[64], mean = 0, along = 0;
+  double d[128], mean = 0, along = 0;
   size_t i, j;
   perceptron_says(p, w, k);
   for (j = 0; j < p->n; j++) {
