@@ -4098,8 +4098,9 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  * and momentum per head. Rows end in a 1 where layers have biases, and in zeros up to 16 columns
  * more. W = B + D: B is the initial memory where decays lead to it, else nothing; D and S are the
  * state. A cluster of blocks has a head of a sequence and goes through its chunks of C tokens;
- * products are of bfloat16 rows and of copies of B, D and S in shared memory, one layer at a time;
- * D and S themselves are floats. With room @51's a, f, h, G, N of row t:
+ * products are of bfloat16 rows and of copies of B, D and S in shared memory, of one layer at a
+ * time or, where they fit, of both; D and S themselves are floats. With room @51's a, f, h, G, N of
+ * row t:
  *   Z1 = K W1, X2 = f(Z1), Z2 = X2 W2, e = M(K) - V, d2 = LN' gain e, b1 = d2 W2', d1 = b1 f'(Z1)
  *   reads, in each layer: z = x B + a x D + f x S - P d, P = G (.) x y' (y: K or X2)
  *   the end: D <- a_C D + f_C S - (G_C y)' d, S <- h_C S - (N_C y)' d
@@ -4114,11 +4115,11 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  *   E = y' e (+ u1' d2 of W2):  cS <- f_C cD + h_C cS + x' f bz,  cD <- a_C cD + x' a bz + E,
  *     bB += x' bz + E
  * Hidden numbers are shared out: a block has its columns of W1 and rows of W2, the first one the
- * row of biases too (others a 0 for that 1), and what is [C, hidden]. Rows of keys are made by all
- * blocks alike. Sums over hidden numbers are a block's own part of them: Z2 and z2; G of W2 (.) y x'
- * and so its P, bd2; bQ of W1 and so by, bx and the residual's; bG, bN, ba, bf, bh, and the gates'
- * gradients, which are linear in these. Z2, z2, bd2 with u1 W2, and, where a chunk is done, bK, bq
- * and gates are added up in the order of blocks: each stores its part, all meet, each adds. */
+ * row of biases too (others a 0 for that 1), and what is [C, hidden]; what is of keys is made by
+ * all alike. Of sums over hidden numbers each has its part: z2 and Z2; X2 x2' and so P and bd2 of
+ * W2; bQ of W1 and so bK and bq; bG, bN, ba, bf, bh and so gradients of gates, all linear in each
+ * other. They are added in the order of blocks, where each has stored its part and all have met:
+ * Z2, z2, bd2 with u1 W2, and bK, bq and gates when a chunk is done. */
 typedef struct miras__fast_perceptron {
   miras__fast_chunks of;             /* rows, gates and their gradients; sizes of the call        */
   const float *momentum, *gain, *bias, *rho;
@@ -4130,6 +4131,7 @@ typedef struct miras__fast_perceptron {
   unsigned whole, ranks;             /* hidden numbers of all `ranks` blocks of a cluster         */
   unsigned chunk, rows, chunks;      /* C; in whole 16s; of a sequence                            */
   unsigned weights, all, slot;       /* of a memory; with rows of in1 and in2; of a copied layer  */
+  unsigned stay;                     /* 1: there is shared memory for copies of both layers       */
   int target, speed, rates, function, momentum_gate, again;
 } miras__fast_perceptron;
 
@@ -4161,11 +4163,12 @@ struct miras__fast_p {
    * squares and parts of sums [C, 64]; and [C] in shared memory */
   enum { SLOPE, BEND, B1, SLOPEQ, BD1, BX, XH, E, Z2, WG, WB, BD2, BK, G, N, BG, BN, PART0, PART1,
          KEEP, STEP, SPEED, MIX, MIXES, A, F, H, DA, DF, DKEEP, DSPEED, INVERSE, SUM };
+  enum { DQ = 2, DK, DGATES };       /* parts of sums [C, n]; before them two places take turns   */
   const miras__fast_perceptron &a;
-  enum { DQ = 2, DK, DGATES };       /* parts of sums [C, n], where places 0 and 1 take turns     */
   const unsigned C, n, hidden, in1, in2, t, lane, warp, rank, task, head;
   unsigned ldw, count;               /* of matrices at hand; tokens of the chunk                  */
   unsigned turn;                     /* the place of the next parts                               */
+  int layer, ends_on, held;          /* at hand, or cD and cS; what stays: 1: B, 2: D and S too   */
   size_t row;                        /* its first                                                 */
   float *state, *back, *wide;        /* D, S; cD, cS, bB; what no product reads                   */
   bf16 *base, *ends, *tapes;         /* B; cD, cS; D, S of chunks                                 */
@@ -4173,7 +4176,8 @@ struct miras__fast_p {
   __device__ explicit miras__fast_p(const miras__fast_perceptron &x)
     : a(x), C(x.rows), n(x.n), hidden(x.hidden), in1(x.in1), in2(x.in2), t(threadIdx.x),
       lane(threadIdx.x % 32), warp(threadIdx.x / 32), rank(blockIdx.x % x.ranks),
-      task(blockIdx.x / x.ranks), head(task % x.of.heads), ldw(0), count(0), turn(0), row(0) {
+      task(blockIdx.x / x.ranks), head(task % x.of.heads), ldw(0), count(0), turn(0),
+      layer(0), ends_on(0), held(0), row(0) {
     state = a.memory + blockIdx.x * a.each, back = state + 2 * a.all;
     wide = part(rank, DGATES) + 4 * C;
     base = (bf16 *)(void *)(of(PART1) + 64 * C), ends = base + a.all, tapes = ends + 2 * a.all;
@@ -4184,15 +4188,18 @@ struct miras__fast_p {
   __device__ bf16 *at(int i) const {
     const int one = i < X2 ? i : (int)X2, two = i < P ? i - one : P - one;
     const int squares = i < D ? i - one - two : 2, slot = i < B ? i - D : 1 + a.speed;
+    const int all = 1 + a.speed + a.target, stays = (int)a.stay;
     return (bf16 *)(void *)miras__fast_room +
            C * (unsigned)(one * (int)(in1 + 8) + two * (int)(in2 + 8) + squares * (int)(C + 8)) +
-           (i < D ? 0 : (unsigned)slot * a.slot);
+           (i < D ? 0 : (unsigned)(stays && ends_on && i == D ? 2 * all
+                                   : slot + stays * (slot + layer)) * a.slot);
   }
   __device__ float *of(int i) const {
     const int two = i < XH ? i : (int)XH, one = i < G ? i - two : G - two;
     if (i < KEEP) return wide + C * ((size_t)two * in2 + (size_t)one * in1 +
                                      (i < G ? 0 : 64 * (size_t)(i - G)));
-    return (float *)(void *)(at(D) + (unsigned)(1 + a.speed + a.target) * a.slot) +
+    const unsigned all = 1 + (unsigned)(a.speed + a.target);
+    return (float *)(void *)(at(P) + 2 * C * (C + 8) + (all + a.stay * (all + 1)) * a.slot) +
            (unsigned)(i - KEEP) * C;
   }
   /* What block r of the cluster has of sums; and they themselves, once all have met. */
@@ -4373,17 +4380,20 @@ struct miras__fast_p {
     }
   }
 
-  /* Copies of layer l's matrices: D, S, or what stands in their place, of `from`; with B. */
+  /* Copies of layer l's matrices: D, S, or what stands in their place, of `from`; with B. Where
+   * those of both layers stay, cD takes a place of its own and cS that of S, which no product of
+   * the chunk reads any more. */
   __device__ void bring(int l, const bf16 *from, int with) {
     const unsigned cols = out(l);
-    ldw = cols + 8;
+    const int has = a.stay && with ? held : 0;
+    ldw = cols + 8, layer = l, ends_on = !with;
     __syncthreads();
-    for (unsigned e = t; e < in(l) * cols / 8; e += 256) {
+    for (unsigned e = t; has < 2 && e < in(l) * cols / 8; e += 256) {
       const unsigned to = e / (cols / 8) * ldw + e % (cols / 8) * 8;
       const size_t place = first(l) + 8 * e;
       miras__bring16(at(D) + to, from + place);
       if (a.speed) miras__bring16(at(S) + to, from + a.all + place);
-      if (with && a.target) miras__bring16(at(B) + to, base + place);
+      if (with && a.target && !has) miras__bring16(at(B) + to, base + place);
     }
     miras__bring_group();
     miras__bring_wait<0>();
@@ -4468,9 +4478,10 @@ struct miras__fast_p {
   }
 
   /* The end of a chunk, and copies of D and S where the next one begins. */
-  __device__ void end(bf16 *tape) const {
+  __device__ void end(bf16 *tape) {
     const unsigned last = a.chunk - 1;
     for (int l = 0; l < 2; l++) {
+      ldw = out(l) + 8, layer = l;
       scaled(l ? D2 : K, l ? n : in1, a.chunk, of(G) + last * C, of(N) + last * C);
       tiles(in(l), out(l), [&](tile &x) {
         times<1, 0>(x, x.c, l ? X2 : R0, l ? R0 : D1, C);
@@ -4480,6 +4491,9 @@ struct miras__fast_p {
           *dual = x.c[m][e] = of(A)[last] * *dual + of(F)[last] * *fast - x.c[m][e];
           *fast = x.u[m][e] = of(H)[last] * *fast - x.u[m][e];
         });
+        if (a.stay) put(at(D), ldw, x, x.c, in(l));
+        if (a.stay && a.speed) put(at(S), ldw, x, x.u, in(l));
+        if (a.stay && !a.again) return;
         put(tape + first(l), out(l), x, x.c, in(l));
         put(tape + a.all + first(l), out(l), x, x.u, in(l));
       });
@@ -4711,7 +4725,7 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_p1(const __grid_constant__ miras__fast_
   }
   for (unsigned c = 0; c < a.chunks; c++) {
     w.rows(c);
-    w.forward(tape, a.again);
+    w.forward(tape, a.again), w.held = 2;
     if (a.again) tape += 2 * a.all;
     if (c + 1 < a.chunks) w.end(tape);
   }
@@ -4726,7 +4740,8 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_p2(const __grid_constant__ miras__fast_
     const bf16 *const tape = w.tapes + 2 * (size_t)c * a.all;
     float sums[3] = {0, 0, 0};
     w.rows(c);
-    w.forward(tape, 2);
+    w.held = c + 1 < a.chunks;
+    w.forward(tape, 2), w.held = 2;
     w.read_back(1);
     w.bring(1, w.ends, 0);
     w.end_back(1);
@@ -5266,6 +5281,13 @@ static size_t miras__fast_perceptron_at(const miras__plan *q, size_t batch, size
     x->drho = x->dbias + tasks * n;
   }
   return 4 * tasks * (x->ranks * x->each + q->weights + 2 * n + chunk);
+}
+
+static int miras__fast_has_room(size_t bytes) {
+  int device = 0, most = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+           cudaSuccess && bytes <= (size_t)most;
 }
 
 /* Are there clusters? Of hopper and later, and in the program's code for them. */
@@ -6523,13 +6545,15 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
   const miras__gates *momentum = &m->gate[MIRAS__MOMENTUM];
   const size_t tasks = (size_t)rows->batch * m->heads;
   miras_fast::miras__fast_perceptron x;
-  size_t room;
+  size_t room, more;
   float *dinit;
   (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, miras__fast_clusters(),
                                   a->f->perceptrons, &room, &x);
   dinit = x.of.dinit, x.of = *rows, x.of.dinit = dinit;
   x.momentum_gate = momentum->count > 0, x.one_momentum = q->d.momentum;
   if (momentum->count) x.momentum = miras__fast_floats(a, m->gated) + momentum->first;
+  more = (2 + x.speed + x.target) * x.slot * sizeof(miras__bf16);
+  x.stay = miras__fast_has_room(room + more), room += x.stay ? more : 0;
   x.gain = miras__fast_param(a, MIRAS__W_GAIN), x.bias = miras__fast_param(a, MIRAS__W_BIAS);
   x.epsilon = q->d.norm_epsilon > 0 ? q->d.norm_epsilon : 1e-5f;
   x.rates = (int)q->d.token_rates, x.function = (int)q->d.activation, x.again = back;
@@ -6543,13 +6567,6 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
   miras__fast_add_parts(a, MIRAS__W_GAIN, x.dgain, m->value, rows->batch);
   miras__fast_add_parts(a, MIRAS__W_BIAS, x.dbias, m->value, rows->batch);
   if (x.rates) miras__fast_add_parts(a, MIRAS__W_RATES, x.drho, x.chunk, tasks);
-}
-
-static int miras__fast_has_room(size_t bytes) {
-  int device = 0, most = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
-           cudaSuccess && bytes <= (size_t)most;
 }
 
 /* The launches of a memory of dk by x.value: forward, or back, with C1 and C2 once more. */

@@ -906,6 +906,7 @@ static void operations(const op_case *c, int length) {
   b.f->batch = 2, b.f->length = length;
   b.a = miras__fast_layer_of(b.f, 0);
   for (i = 0; i < b.a.p->ops; i++) {
+    if (cluster_of && b.a.p->op[i].what != MIRAS__OP_MEMORY) continue;
     operation(&b, &b.a.p->op[i], c->name);
     if (b.a.p->op[i].what != MIRAS__OP_MEMORY || c->dk < 64 || c->dv < 64 ||
         b.a.p->mixer.plan.engine == MIRAS__RUN_FROZEN)
