@@ -73,7 +73,7 @@ extern "C" {
  * and differ from the host's by rounding. The list of a layer's operations is the list of launches:
  * one each, two of a matrix memory; back two to six where sums follow. Of shared memory a block
  * takes, with matrices of key_dim 32, 64 or 128, up to 80, 97 or 136 KB, with errors and decays per
- * channel 89, 115 or 168 KB, more where a device has it; perceptrons of 64 up to 194 KB.
+ * channel 89, 115 or 168 KB, more where a device has it; perceptrons more than that.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions, gates of
  * decays, learning rates and momentum, skips, pointwise operations, token shifts with learned
@@ -85,8 +85,11 @@ extern "C" {
  * keys than they write (RWKV-7, which trains at twice the rows); and in training memories that
  * are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and momentum per
  * head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk up to 64, as
- * far as a block's shared memory goes. It reads tokens and says the next one. miras_cuda_fast_op
- * tells what it has not. */
+ * far as shared memory goes: a head of a text is a cluster of up to 8 blocks, as many as it
+ * takes for 64 hidden numbers each (Titans with key_dim 64 or 128, chunks of 16: 63 or 108
+ * KB, 99 or 182 where the device has it), or one block where the device, or the program's code for
+ * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It reads
+ * tokens and says the next one. miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];
@@ -108,7 +111,8 @@ size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, c
 /* Lay a trainer out in `bytes` of device memory, aligned to 256, and send it m's parameters. m
  * stays where it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_DESC: as
  * miras_cuda_fast_size says in a sentence; MIRAS_ERR_SIZE: too few bytes; MIRAS_ERR_DEVICE: as
- * miras_cuda_fast_runs says, or a call of CUDA failed, and cudaGetLastError says how. */
+ * miras_cuda_fast_runs says, perceptrons take more shared memory than the device has, or a call of
+ * CUDA failed, and cudaGetLastError says how. */
 miras_result miras_cuda_fast_init(miras_cuda_fast *f, const miras_model *m,
                                   const miras_trainer_desc *d, void *device, size_t bytes,
                                   cudaStream_t stream);
@@ -6931,6 +6935,20 @@ int miras_cuda_fast_runs(char *why, size_t why_size) {
   return 1;
 }
 
+/* Has a block of the device at hand, in clusters or alone, the memory for perceptrons? */
+static int miras__fast_perceptrons_run(const miras__fast *f) {
+  const int clusters = miras__fast_clusters();
+  size_t room = 0;
+  int i;
+  for (i = 0; i < f->m->desc.layers && miras__fast_has_room(room); i++) {
+    const miras__mixer *m = &f->m->layers[i].p->mixer;
+    miras_fast::miras__fast_perceptron x;
+    if (m->heads && m->plan.engine == MIRAS__RUN_FROZEN)
+      (void)miras__fast_perceptron_at(&m->plan, 1, 1, clusters, NULL, &room, &x);
+  }
+  return miras__fast_has_room(room);
+}
+
 /* Lay it out at `device`, and send it the model. */
 static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
                                      cudaStream_t stream) {
@@ -6939,7 +6957,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   size_t block = 0;
   int i, j;
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
-  if (!miras_cuda_fast_runs(NULL, 0)) return MIRAS_ERR_DEVICE;
+  if (!miras_cuda_fast_runs(NULL, 0) || !miras__fast_perceptrons_run(f)) return MIRAS_ERR_DEVICE;
   f->base = (char *)device, f->stream = stream;
   miras__fast_layout(f);
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;

@@ -614,7 +614,7 @@ static cudaError_t cudaGetDevice(int *device) {
   return cudaSuccess;
 }
 static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr of, int) {
-  *value = of == cudaDevAttrClusterLaunch ? shim_code >= 90 : SHIM_SHARED;
+  *value = of == cudaDevAttrClusterLaunch ? shim_code >= 90 : (int)SHIM_SHARED;
   return cudaSuccess;
 }
 

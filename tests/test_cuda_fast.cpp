@@ -6,8 +6,8 @@
  * sessions.
  *   c++ -std=c++14 -O1 tests/test_cuda_fast.cpp -o test_cuda_fast -lm && ./test_cuda_fast
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_fast.cpp -o test_cuda_fast && ./test_cuda_fast
- * Rows of models as arguments run only these; ops, whole, token, alone, refusals, sessions: those
- * alone. */
+ * Rows of models as arguments run only these; ops, clusters, whole, token, alone, refusals,
+ * sessions: those alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 #endif
@@ -16,13 +16,16 @@
 #include "calls.h"
 static size_t wide_from = 128;       /* blocks                                                    */
 #define MIRAS__FAST_WIDE wide_from
-static size_t cluster_of = getenv("CLUSTER_OF") ? (size_t)atoi(getenv("CLUSTER_OF")) : 0;   /* blocks; 0: as the sizes say                               */
+static size_t cluster_of;            /* blocks; 0: as the sizes say                               */
 #define MIRAS__FAST_CLUSTER cluster_of
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #define MIRAS_TEST_DEVICE (1 << 28)
 #include "cuda_device.h"
 #include <stdio.h>
+#ifndef MIRAS_CUDA_SHIM
+static int shim_code;                /* a card's is its own                                       */
+#endif
 
 static unsigned failed;
 
@@ -1021,6 +1024,26 @@ static const op_case op_cases[] = {
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
+/* Perceptrons in clusters of one to eight blocks: whose copies of both layers stay, and do not;
+ * whose sizes the kernels would not choose; and before there were clusters. */
+static const struct {
+  op_case of;
+  size_t cluster;
+  int length, code;
+} clusters[] = {
+  {{"titans of 128", MIRAS_PRESET_TITANS, 128, 128, 1, 0, 32, NULL}, 8, 17, 90},
+  {{"ttt-mlp of 128", MIRAS_PRESET_TTT_MLP, 128, 128, 1, 0, 32, NULL}, 8, 1, 90},
+  {{"titans of 64", MIRAS_PRESET_TITANS, 64, 64, 1, 0, 32, NULL}, 4, 17, 90},
+  {{"titans of 64, chunks of 64", MIRAS_PRESET_TITANS, 64, 64, 1, 0, 32, chunk64}, 4, 65, 90},
+  {{"ttt-mlp of 64", MIRAS_PRESET_TTT_MLP_MEMORY, 64, 64, 1, 0, 32, NULL}, 2, 15, 90},
+  {{"titans of 64, alone", MIRAS_PRESET_TITANS, 64, 64, 1, 0, 32, NULL}, 4, 17, 80},
+  {{"titans of 32", MIRAS_PRESET_TITANS, 32, 32, 1, 0, 32, chunk20}, 4, 65, 90},
+  {{"ttt-mlp of 32", MIRAS_PRESET_TTT_MLP_MEMORY, 32, 32, 2, 0, 32, chunk64}, 2, 65, 90},
+  {{"ttt-mlp of 32, in eight", MIRAS_PRESET_TTT_MLP, 32, 32, 1, 0, 32, NULL}, 8, 17, 90},
+  {{"titans of 16", MIRAS_PRESET_TITANS_LMM, 16, 16, 2, 0, 32, NULL}, 4, 130, 90},
+  {{"ttt-mlp of 16", MIRAS_PRESET_TTT_MLP, 16, 16, 2, 0, 32, NULL}, 2, 17, 90}
+};
+
 /* ---- whole numbers ---- */
 
 /* A product of m rows with whole numbers [k, n], laid out as miras_cuda.cuh says, beside the sum in
@@ -1871,7 +1894,9 @@ static void refusals(void) {
 /* Code of before 8.0 computes nothing: whatever would begin with it says so. */
 static void older_code(void) {
   static const model_case plain = {"retnet", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 1, 0, NULL, 0};
-  miras_model *m = model_open(&plain);
+  static const model_case large = {"titans", MIRAS_PRESET_TITANS_LMM, 128, 128, 1, 0, 1, 0, NULL,
+                                   0};
+  miras_model *m = model_open(&plain), *wants_clusters = model_open(&large);
   miras_cuda_fast f;
   miras_cuda_fast_session s;
   miras_cuda_fast_row row;
@@ -1908,12 +1933,17 @@ static void older_code(void) {
       miras_cuda_fast_memory_forward(&memory, room, bytes, 0) != MIRAS_ERR_DEVICE ||
       miras_cuda_fast_memory_backward(&memory, &grads, room, bytes, 0) != MIRAS_ERR_DEVICE)
     puts("memories of older code run"), failed++;
+  shim_code = 80;
+  bytes = miras_cuda_fast_size(wants_clusters, &d, NULL, 0), room = take(bytes / 4);
+  if (!bytes || miras_cuda_fast_init(&f, wants_clusters, &d, room, bytes, 0) != MIRAS_ERR_DEVICE)
+    puts("a perceptron of 128 begins where there are no clusters"), failed++;
+  bytes = miras_cuda_fast_memory_size(&memory, 1), room = take(bytes / 4);
   shim_code = 90, shim_refuses = 0, (void)cudaGetLastError();
   if (miras_cuda_fast_token(&row, 0) != MIRAS_OK ||
       miras_cuda_fast_memory_forward(&memory, room, bytes, 0) != MIRAS_OK ||
       miras_cuda_fast_memory_backward(&memory, &grads, room, bytes, 0) != MIRAS_OK)
     puts("memories do not run"), failed++;
-  miras_close(m);
+  miras_close(m), miras_close(wants_clusters);
 }
 #else
 static void older_code(void) {}
@@ -1924,7 +1954,7 @@ static const model_case models[] = {
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 64, 0, NULL, 0},
   {"deltanet", MIRAS_PRESET_DELTANET, 64, 32, 1, 0, 130, 0, NULL, 0},
   {"titans-lmm", MIRAS_PRESET_TITANS_LMM, 32, 32, 2, 0, 70, 0, NULL, 0},
-  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 32, 32, 2, 0, 65, 0, NULL, 0},
+  {"ttt-mlp", MIRAS_PRESET_TTT_MLP, 64, 64, 1, 0, 33, 0, NULL, 0},
   {"gated-deltanet", MIRAS_PRESET_GATED_DELTANET, 32, 64, 2, 1, 70, 0.1f, NULL, 0},
   {"mamba2", MIRAS_PRESET_MAMBA2, 32, 32, 2, 1, 17, 0, NULL, 0},
   {"transformer", MIRAS_PRESET_YAAD, 32, 32, 2, 0, 70, 0, "a*2", 0},
@@ -1956,6 +1986,16 @@ int main(int argc, char **argv) {
       for (unsigned j = op_cases[i].dk ? i % 4 : 0; j < sizes; j += op_cases[i].dk ? 4 : 1)
         operations(&op_cases[i], lengths[j]);
     printf("%u operations, off by up to %.4f of their size\n", checked, most_off);
+  }
+  if (argc < 2 || asked(argc, argv, "clusters")) {
+    most_off = 0;
+    for (unsigned i = 0; i < sizeof clusters / sizeof *clusters; i++) {
+      cluster_of = clusters[i].cluster, shim_code = clusters[i].code;
+      if (clusters[i].of.dk == 128 && !miras__fast_clusters()) continue;
+      operations(&clusters[i].of, clusters[i].length);
+    }
+    cluster_of = 0, shim_code = 90;
+    printf("perceptrons in clusters are off by up to %.4f\n", most_off);
   }
   if (argc < 2 || asked(argc, argv, "whole")) {
     static const size_t ends[] = {1, 7, 15, 16, 17, 63, 64, 65, 300, 1050};
