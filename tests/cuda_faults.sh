@@ -103,11 +103,11 @@ while IFS='|' read -r what row says; do
   tell "$what" $? "$says"
 done <"$folder/list"
 
-# Kernels of their own: 64 threads and 64 floats of shared memory.
+# Kernels of their own: 64 threads and 64 floats of shared memory; the second one in clusters of two.
 cat >"$folder/tests/small.cpp" <<'END'
 #include "cuda_shim.h"
 #define MIRAS_CUDA_THREADS 64
-typedef struct job { int planted; } job;
+typedef struct job { int planted; float *there; } job;
 static int deep(volatile char *above) {
   volatile char here[1024];
   here[0] = above ? *above : 0;
@@ -132,9 +132,27 @@ static void kernel(const job a) {
   if (a.planted == 6 && i == 5) shared[0] = (float)deep(NULL);
   __syncthreads();
 }
+static void together(const job a) {
+  const unsigned i = threadIdx.x;
+  a.there[64 * blockIdx.x + i] = 1;
+  if (a.planted == 10) __syncthreads();
+  else if (a.planted == 11 && blockIdx.x) return;
+  else shim_wait(0, SHIM_CLUSTER, SHIM_HERE);
+  if (a.planted == 12 && !blockIdx.x) ((float *)shim_shared)[64 + i] = 1;
+  a.there[64 * blockIdx.x + i + 128] = a.there[64 * (blockIdx.x ^ 1) + i];
+}
 int main(int, char **argv) {
-  const job a = {atoi(argv[1])};
+  job a = {atoi(argv[1]), NULL};
   void *arguments[1] = {(void *)&a};
+  cudaLaunchAttribute of;
+  const cudaLaunchConfig_t two = {dim3(2), dim3(64), 256, NULL, &of, 1};
+  of.id = cudaLaunchAttributeClusterDimension, of.val.clusterDim.x = 2;
+  if (a.planted == 0 || a.planted > 9) {
+    if (cudaMalloc((void **)&a.there, 1024) != cudaSuccess) return 2;
+    if (cudaLaunchKernelEx(&two, together, a) != cudaSuccess) return 2;
+    cudaFree(a.there);
+    if (a.planted || shim_findings()) return shim_findings() != 0;
+  }
   const dim3 grid(a.planted == 8 ? 0 : 2), block(a.planted == 9 ? 288 : MIRAS_CUDA_THREADS);
   return cudaLaunchKernel(kernel, grid, block, arguments, a.planted == 7 ? 50000 : 256, NULL);
 }
@@ -143,7 +161,8 @@ END
 small() {   # what, its number, what is said, compiler flags
   # shellcheck disable=SC2086 # flags are several words
   [ "$4" = "$built" ] ||
-    "$cxx" -std=c++11 -g1 -w $4 "$folder/tests/small.cpp" -o "$folder/small" -lm || exit 1
+    { "$cxx" -std=c++11 -g1 -w $4 -c "$folder/tests/small.cpp" -o "$folder/small.o" &&
+      "$cxx" ${4%-fsanitize=thread} "$folder/small.o" -o "$folder/small" -lm; } || exit 1
   built=$4
   "$folder/small" 0 >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }
   timeout 100 "$folder/small" "$2" >"$folder/said" 2>&1
@@ -157,6 +176,9 @@ small 'an exchange with a lane outside the mask' 5 'who is not there\|not in the
 small 'shared memory that nobody allowed' 7 '50000 bytes of shared memory' -O1
 small 'a grid without blocks' 8 'refuses a grid with 0 blocks' -O1
 small 'more threads than registers' 9 '288 threads, too many' -O1
+small 'a cluster without a block that has ended' 11 'of block 0 of the cluster' -O1
+small 'blocks of a cluster and no barrier of it' 10 'race: .* global memory' '-O1 -fsanitize=thread'
+small "another block's shared memory" 12 "stores to another block's shared memory" "$built"
 small 'a stack that is too small' 6 'more than SHIM_STACK bytes' -O0
 if "$cxx" -fsanitize=address "$folder/try.cpp" -o "$folder/try" 2>/dev/null && "$folder/try"; then
   address='-O1 -fsanitize=address'

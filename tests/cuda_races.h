@@ -369,7 +369,8 @@ SHIM_UNWATCHED static void shim_access(const void *at, size_t bytes, int stores,
     return;
   }
   if (a == 0 && (size_t)(p - (const char *)shim.shared) >= shim.shared_bytes)
-    shim_say(stores ? "stores to another block's" : "reads another block's", p, from, NULL, NULL);
+    shim_say(stores ? "stores to another block's shared memory," :
+                      "reads another block's shared memory,", p, from, NULL, NULL);
   offset = (size_t)(p - races.area[a].from);
   for (i = offset / 4; 4 * i < offset + bytes; i++) {
     shim_float *f = &races.area[a].of[i];
