@@ -88,8 +88,8 @@ extern "C" {
  * far as shared memory goes: a head of a text is a cluster of up to 8 blocks, as many as it
  * takes for 64 hidden numbers each (Titans with key_dim 64 or 128, chunks of 16: 63 or 108
  * KB, 99 or 182 where the device has it), or one block where the device, or the program's code for
- * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It reads
- * tokens and says the next one. miras_cuda_fast_op tells what it has not. */
+ * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It
+ * reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {
   uint64_t first;                    /* aligns what lies in the bytes behind it                   */
   unsigned char held[7168];

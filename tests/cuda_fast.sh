@@ -2,6 +2,7 @@
 # cuda_fast.sh: what nvcc makes of the fast tier of miras_cuda.cuh, without a GPU.
 #   sh tests/cuda_fast.sh        exit status 1: a grid takes more than it may, 77: there is no nvcc
 #   ARCHS="sm_90" ...            these alone
+#   PTX=compute_90 ...           of the text that has clusters, for sm_90 and later
 # For each GPU: registers of row kernels at most 64, of one token of RWKV-7 with 128 keys 72, of
 # dense products 128, of chunk kernels 255; no spills, no stack (arguments are below 4 KB, or it is
 # not compiled). Then the instructions for each product of matrix units, from the first to the last,
@@ -30,8 +31,9 @@ END
 failed=0
 archs=${ARCHS:-sm_80 sm_90 sm_120}
 (
-  "$nvcc" -std=c++14 -O3 -fatbin -gencode "arch=compute_80,code=[$(echo "$archs" | tr ' ' ,)]" \
-    -Xptxas -v -Xcompiler -Werror -Werror all-warnings -keep -keep-dir "$folder" \
+  "$nvcc" -std=c++14 -O3 -fatbin \
+    -gencode "arch=${PTX:-compute_80},code=[$(echo "$archs" | tr ' ' ,)]" -Xptxas -v \
+    -Xcompiler -Werror -Werror all-warnings -keep -keep-dir "$folder" \
     -diag-suppress 1675,550,177 -I. "$folder/fast.cu" -o "$folder/fast.fatbin" \
     >"$folder/log" 2>&1 || exit 1
   times >"$folder/times"

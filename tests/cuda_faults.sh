@@ -103,7 +103,7 @@ while IFS='|' read -r what row says; do
   tell "$what" $? "$says"
 done <"$folder/list"
 
-# Kernels of their own: 64 threads and 64 floats of shared memory; the second one in clusters of two.
+# Kernels of their own: 64 threads and 64 floats of shared memory, the second in clusters of two.
 cat >"$folder/tests/small.cpp" <<'END'
 #include "cuda_shim.h"
 #define MIRAS_CUDA_THREADS 64

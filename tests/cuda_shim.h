@@ -1,9 +1,10 @@
 /* cuda_shim.h: device code as C++ on the host. The threads of a block, or of a cluster of blocks,
  * are fibers that run one at a time; a barrier or a warp's exchange is where they wait for each
- * other, and which of those that can go on does so first is drawn. Threads that wait for each other at different places, or for
- * one that has ended, stop the program with a sentence, and so do a stack that is too small and
- * copies that nobody has waited for, and grids that a card would not begin: too much shared memory,
- * too many blocks, threads, bytes of arguments or registers (cuda_table.txt).
+ * other, and which of those that can go on does so first is drawn. Threads that wait for each other
+ * at different places, or for one that has ended, stop the program with a sentence, and so do a
+ * stack that is too small and copies that nobody has waited for, and grids that a card would not
+ * begin: too much shared memory, too many blocks, threads, bytes of arguments or registers
+ * (cuda_table.txt).
  * Under -fsanitize=address what lies beyond shared memory is watched, under -fsanitize=thread races
  * are (cuda_races.h). POSIX. */
 #include <math.h>
@@ -113,7 +114,7 @@ typedef struct shim_thread {
 static struct {
   shim_thread *thread;
   unsigned threads, now, room;       /* room: threads for which there are stacks                  */
-  unsigned each, cluster, first;     /* threads of a block; blocks at work together, and the first */
+  unsigned each, cluster, first;     /* threads of a block; blocks at work together, the first    */
   char *stacks;
   size_t apart;
   shim_spot scheduler;

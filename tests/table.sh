@@ -99,7 +99,7 @@ for name in $cuda_tests; do
       rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention events'
       rows="$rows ttt-linear titans moneta closes" ;;
     test_cuda_model) rows='deltanet-memory titans' ;;
-    test_cuda_fast) rows='token whole session deltanet kda hybrid rwkv7' ;;
+    test_cuda_fast) rows='clusters token whole session deltanet kda hybrid rwkv7' ;;
     test_cuda_kernels|test_cuda_limits) continue ;;
   esac
   job "$cuda: races, $name" 'long g++-races' "
