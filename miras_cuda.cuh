@@ -87,7 +87,7 @@ extern "C" {
  * head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk up to 64, as
  * far as shared memory goes: a head of a text is a cluster of up to 8 blocks, as many as it
  * takes for 64 hidden numbers each (Titans with key_dim 64 or 128, chunks of 16: 63 or 108
- * KB, 99 or 182 where the device has it), or one block where the device, or the program's code for
+ * KB, 99 or 180 where the device has it), or one block where the device, or the program's code for
  * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It
  * reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
 typedef struct miras_cuda_fast {

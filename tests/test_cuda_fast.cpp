@@ -1705,6 +1705,20 @@ static void rooms(void) {
       printf("key_dim %d takes %d bytes of shared memory\n", (int)dims[i], (int)bytes);
       failed++;
     }
+  for (int i = 0; i < 4; i++) {      /* of Titans' memory: in clusters; with both layers; alone   */
+    static const size_t says[4][2] = {{63, 99}, {108, 180}, {180, 999}, {546, 999}};
+    const model_case c = {"titans", MIRAS_PRESET_TITANS, i % 2 ? 128 : 64, i % 2 ? 128 : 64, 1, 0,
+                          1, 0, NULL, 0};
+    miras_model *m = model_open(&c);
+    miras_fast::miras__fast_perceptron x;
+    size_t bytes, more;
+    (void)miras__fast_perceptron_at(&m->layers[0].p->mixer.plan, 1, 1, i < 2, NULL, &bytes, &x);
+    more = bytes + 2 * (2 + (size_t)(x.speed + x.target)) * x.slot;
+    if (bytes >> 10 != says[i][0] || (i < 2 && more >> 10 != says[i][1]))
+      printf("a perceptron of %d takes %d or %d bytes of shared memory\n", c.dk, (int)bytes,
+             (int)more), failed++;
+    miras_close(m);
+  }
 }
 
 /* Bytes of a session for each parameter, as the manual has them, and a hundredth for all else. */
