@@ -167,7 +167,8 @@ miras_result miras_cuda_fast_token(const miras_cuda_fast_row *x, cudaStream_t st
  * state, where texts begin, and last, where they end, [batch, heads, value_dim, key_dim] as
  * miras_cuda_fast_row has them, NULL: zeros, and it is not wanted. They may be one place, but for
  * an adjoint. All on the device, and aligned to 16 bytes. key_dim 32, 64 or 128, value_dim a
- * multiple of 32 up to 4096. */
+ * multiple of 32 up to 4096. Here as in layers, where heads x value_dim / 64 are up to 32, texts go
+ * in segments of 1,024 tokens, side by side: more work, for more of the card at a time. */
 typedef struct miras_cuda_fast_memory {
   const uint16_t *query, *key, *value;
   const float *decay, *step, *state;
@@ -2963,7 +2964,13 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  * queries, keys and gates of all chunks side by side. With dU, and Z = M' dU:
  *   dU = P' dY + diag(exp(G_63 - G)) K dS         dV = diag(b) Z
  *   dS <- exp(G_63) dS + Q' diag(exp G) dY - K' diag(exp z) diag(b) Z
- *   dP = dY U'      d(diag(b) N) = -Z U' */
+ *   dP = dY U'      d(diag(b) N) = -Z U'
+ * Of few heads with many chunks, segments of chunks go side by side. Each is linear in the state S
+ * that it begins with: it ends with T S + E, and back it begins with T' dS + R. A first grid finds
+ * E, by beginning with nothing, and the columns of T, by beginning with I where nothing is written;
+ * without errors T is the decay. One goes from segment to segment, then C2 through all of them; C3
+ * does the same from the text's end. Where segments begin does not depend on what is behind them,
+ * nor on other texts. */
 typedef struct miras__fast_chunks {
   const bf16 *q, *k, *v, *d;         /* [N, ld]; d: the gradient of y                             */
   const bf16 *apart;                 /* NULL, or where errors are read, ldk apart, of two rows a
@@ -2983,7 +2990,10 @@ typedef struct miras__fast_chunks {
                                         gradients of those where they end                         */
   float one_step;                    /* of all heads, where step is NULL                          */
   unsigned ldq, ldk, ldv, ldd, ldy, ld_dq, ld_dk, ld_dv, ld_keep, ld_step, ldw;
+  float *ends, *begins;              /* [B heads segments, key, value key] E and T; [.., value] R */
   unsigned batch, heads, group, tokens, chunks, value;
+  unsigned segment, segments;        /* chunks of a segment; of all, 1: there are none            */
+  int finds, back;                   /* E and T, or R, alone; the walk is one back                */
   unsigned every, grid;              /* 0, or reset_every; heads take turns on the grid           */
   int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
@@ -3316,7 +3326,8 @@ __device__ static inline void miras__stage_bring(const miras__fast_chunks *a, bf
   if (READS) miras__rows_bring<DK>(to + room::Q, a->q + at.row * a->ldq + head, a->ldq, at.rows);
   if (room::THREE)
     miras__rows_bring<DK>(to + room::END, a->k_end + at.row * a->ldk + head, a->ldk, at.rows);
-  miras__rows_bring<VB>(to + room::V, v + at.row * ldv + at.h * a->value + column, ldv, at.rows);
+  miras__rows_bring<VB>(to + room::V, v + at.row * ldv + at.h * a->value + column, ldv,
+                        column < a->value ? at.rows : 0);
   if (DELTA) miras__square_bring<64, 64>(to + room::M, a->m + at.square * 4096, 64);
   if (READS) miras__square_bring<64, 64>(to + room::P, a->p + at.square * 4096, 64);
   miras__bring_group();
@@ -3385,24 +3396,63 @@ __device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned ro
                     c[n][2 * h + 1]);
 }
 
-/* States in accumulators from floats, [.., key, value] or turned, of matrix i, and to them, or
- * added to them. */
-template <int DK, int VB>
-__device__ static inline void miras__state_floats(const miras__fast_chunks *a, const float *from,
-                                                  float *to, int adds, unsigned i, unsigned column,
-                                                  float (*s)[VB / 8][4]) {
+/* Where floats of a state lie: rows of keys `down` apart, columns of values `across`. */
+typedef struct miras__fast_floats {
+  float *at;
+  size_t down, across;
+} miras__fast_floats;
+/* Matrix i of those that texts or heads begin or end with, or none. */
+template <int DK>
+__device__ static inline miras__fast_floats miras__floats_given(const miras__fast_chunks *a,
+                                                                const float *all, unsigned i) {
+  miras__fast_floats x;
+  x.at = all ? (float *)(uintptr_t)all + (size_t)i * DK * a->value : NULL;
+  x.down = a->turned ? 1 : a->value, x.across = a->turned ? DK : 1;
+  return x;
+}
+/* E and T, or R, of the segment that has chunk c of head i. */
+template <int DK, int R>
+__device__ static inline miras__fast_floats miras__floats_found(const miras__fast_chunks *a,
+                                                                unsigned i, unsigned c) {
+  miras__fast_floats x;
+  x.down = R ? a->value : a->value + DK, x.across = 1;
+  x.at = (R ? a->begins : a->ends) + ((size_t)i * a->segments + c / a->segment) * DK * x.down;
+  return x;
+}
+/* States in accumulators from floats, from nowhere 0, and (ONES) behind the values I; or (to) to
+ * floats; or added to these. */
+template <int DK, int VB, int ONES>
+__device__ static inline void miras__state_floats(const miras__fast_chunks *a,
+                                                  miras__fast_floats x, int to, int adds,
+                                                  unsigned column, float (*s)[VB / 8][4]) {
   const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  const unsigned first = column + 2 * (threadIdx.x % 4);
+  float *const at = x.at + row * x.down + first * x.across;
   MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB, 0, 0>::TILES; t++)
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-      MIRAS__ALL_OF for (unsigned e = 0; e < 4; e++) {
-        const unsigned r = row + 64 * t + e / 2 * 8;
-        const unsigned c = column + 8 * n + 2 * (threadIdx.x % 4) + e % 2;
-        const size_t at = (size_t)i * DK * a->value + (a->turned ? c * DK + r : r * a->value + c);
-        if (!to) s[t][n][e] = r < DK && from ? from[at] : 0;
-        else if (r < DK) to[at] = (adds ? to[at] : 0) + s[t][n][e];
-      }
+    MIRAS__ALL_OF for (unsigned e = 0; e < VB / 2; e++) {
+      const unsigned r = 64 * t + e % 4 / 2 * 8, c = e / 4 * 8 + e % 2;
+      float *const p = at + r * x.down + c * x.across, *const y = &s[t][e / 4][e % 4];
+      if (DK < 64 && row + r >= DK) continue;
+      if (to) *p = (adds ? *p : 0) + *y;
+      else if (x.at) *y = (adds ? *y : 0) + *p;
+      else *y = ONES && first + c == a->value + row + r ? 1 : 0;
+    }
 }
 
+/* What a block of C2 and C3 goes through: chunks first..end - 1 of head i. */
+typedef struct miras__fast_stretch {
+  unsigned i, first, end, column;
+} miras__fast_stretch;
+template <int VB>
+__device__ static inline miras__fast_stretch miras__fast_stretch_of(const miras__fast_chunks *a,
+                                                                    unsigned more) {
+  const unsigned across = (a->value + more) / VB, at = blockIdx.x / across;
+  miras__fast_stretch x;
+  x.i = at / a->segments, x.column = blockIdx.x % across * VB;
+  x.first = at % a->segments * a->segment, x.end = x.first + a->segment;
+  if (x.end > a->chunks) x.end = a->chunks;
+  return x;
+}
 /* U of a chunk at room::U, and as it is left at the chunk's end in the place of V; with AGAIN also
  * to global memory, and W. g, b: of the chunk. Of channels the keys have what is left. */
 template <int DK, int VB, int DELTA, int CH, int AGAIN>
@@ -3413,6 +3463,7 @@ __device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
   typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   const size_t place = at->row * a->ldw + at->h * a->value + column;
+  const int keeps = AGAIN && !a->finds;
   float x[VB / 8][4];
   miras__clear<VB / 8>(x);
   if (DELTA)
@@ -3420,14 +3471,15 @@ __device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
                                     room::LDV, 0, 0, DK);
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
     const unsigned r = from + 8 * h;
-    bf16 *const w = a->w + place + (size_t)r * a->ldw + 2 * (lane % 4);
+    const int kept = keeps && r < at->rows;
+    bf16 *const w = kept ? a->w + place + (size_t)r * a->ldw + 2 * (lane % 4) : NULL;
     const float z = CH ? 1 : miras__left(a->after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
     MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
       const unsigned j = 8 * n + 2 * (lane % 4);
       const unsigned v = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
       const float u0 = miras__of_low(v) - z * x[n][2 * h];
       const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
-      if (AGAIN && r < at->rows) miras__put2(w + 8 * n, u0, u1);
+      if (AGAIN && w) miras__put2(w + 8 * n, u0, u1);
       if (DELTA) miras__put2(all + room::W + r * room::LDV + j, rate * u0, rate * u1);
       x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
     }
@@ -3440,14 +3492,15 @@ __device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
   }
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
     const unsigned r = from + 8 * h;
-    bf16 *const u = a->u + place + (size_t)r * a->ldw + 2 * (lane % 4);
+    const int kept = keeps && r < at->rows;
+    bf16 *const u = kept ? a->u + place + (size_t)r * a->ldw + 2 * (lane % 4) : NULL;
     const float last = CH ? 1 : miras__left(g[63] - g[r]);
     MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
       const unsigned j = 8 * n + 2 * (lane % 4);
       const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
       miras__put2(all + room::U + r * room::LDV + j, u0, u1);
       if (!CH) miras__put2(now + room::V + r * room::LDV + j, last * u0, last * u1);
-      if (AGAIN && r < at->rows) miras__put2(u + 8 * n, u0, u1);
+      if (AGAIN && u) miras__put2(u + 8 * n, u0, u1);
     }
   }
 }
@@ -3457,24 +3510,31 @@ template <int DK, int VB, int DELTA, int CH, int AGAIN>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_chunks a) {
   typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   bf16 *const all = (bf16 *)(void *)miras__fast_room;
-  const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
+  const miras__fast_stretch of = miras__fast_stretch_of<VB>(&a, a.finds && DELTA ? DK : 0);
+  const unsigned i = of.i, column = of.column;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all, i, 0, a.v, a.ldv, column);
-  for (unsigned c = 0; c < a.chunks; c++) {
+  miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all + of.first % 2 * room::HALVES, i, of.first,
+                                                a.v, a.ldv, column);
+  for (unsigned c = of.first; c < of.end; c++) {
     bf16 *const now = all + c % 2 * room::HALVES;
     const miras__fast_place at = miras__fast_at(&a, i, c);
     const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
-    if (!c || at.anew) {
-      miras__state_floats<DK, VB>(&a, a.init, NULL, 0, a.texts ? i : i % a.heads, column, s);
+    if (c == of.first || at.anew) {
+      const miras__fast_floats begin =
+        of.first && !a.finds
+          ? miras__floats_found<DK, 0>(&a, i, of.first - 1)
+          : miras__floats_given<DK>(&a, of.first || column >= a.value ? NULL : a.init,
+                                    a.texts ? i : i % a.heads);
+      miras__state_floats<DK, VB, AGAIN>(&a, begin, 0, 0, column, s);
       miras__state_put<DK, VB>(all + room::S, s);
     }
     miras__bring_wait<0>();
     __syncthreads();
-    if (c + 1 < a.chunks)
+    if (c + 1 < of.end)
       miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all + (c + 1) % 2 * room::HALVES, i, c + 1,
                                                     a.v, a.ldv, column);
-    if (AGAIN)
+    if (AGAIN && !a.finds)
       miras__state_keep<DK, VB>(a.s + at.square * DK * a.value + column, a.value, all + room::S);
     miras__fast_rows_u<DK, VB, DELTA, CH, AGAIN>(&a, &at, all, now, g, a.rate + at.square * 64,
                                                  column);
@@ -3496,7 +3556,10 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
     miras__state_put<DK, VB>(all + room::S, s);
   }
   miras__bring_wait<0>();
-  if (!AGAIN && a.last) miras__state_floats<DK, VB>(&a, NULL, a.last, 0, i, column, s);
+  if (AGAIN ? a.finds : a.last && of.end == a.chunks)
+    miras__state_floats<DK, VB, 0>(&a, AGAIN ? miras__floats_found<DK, 0>(&a, i, of.first)
+                                          : miras__floats_given<DK>(&a, a.last, i),
+                                1, 0, column, s);
 }
 
 /* C3: back through the chunks. */
@@ -3504,25 +3567,30 @@ template <int DK, int VB, int DELTA, int CH>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_chunks a) {
   typedef miras__fast_stage<DK, VB, DELTA, CH> room;
   bf16 *const all = (bf16 *)(void *)miras__fast_room;
-  const unsigned across = a.value / VB, i = blockIdx.x / across, column = blockIdx.x % across * VB;
+  const miras__fast_stretch of = miras__fast_stretch_of<VB>(&a, 0);
+  const unsigned i = of.i, column = of.column;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
   float s[room::TILES][VB / 8][4], x[VB / 8][4];
   int begun = 0;
-  miras__state_floats<DK, VB>(&a, a.dlast, NULL, 0, i, column, s);
+  miras__state_floats<DK, VB, 0>(
+    &a, of.end < a.chunks && !a.finds
+          ? miras__floats_found<DK, 1>(&a, i, of.end)
+          : miras__floats_given<DK>(&a, of.end < a.chunks ? NULL : a.dlast, i), 0, 0, column, s);
   miras__state_put<DK, VB>(all + room::S, s);
-  miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (a.chunks - 1) % 2 * room::HALVES, i,
-                                           a.chunks - 1, a.d, a.ldd, column);
-  for (unsigned c = a.chunks; c-- > 0;) {
+  miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (of.end - 1) % 2 * room::HALVES, i,
+                                           of.end - 1, a.d, a.ldd, column);
+  for (unsigned c = of.end; c-- > of.first;) {
     bf16 *const now = all + c % 2 * room::HALVES;
     const miras__fast_place at = miras__fast_at(&a, i, c);
     const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
     const float *const b = a.rate + at.square * 64;
     miras__bring_wait<0>();
     __syncthreads();
-    if (c)
+    if (c > of.first)
       miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (c - 1) % 2 * room::HALVES, i, c - 1, a.d,
                                                a.ldd, column);
-    miras__state_keep<DK, VB>(a.ds + at.square * DK * a.value + column, a.value, all + room::S);
+    if (!a.finds)
+      miras__state_keep<DK, VB>(a.ds + at.square * DK * a.value + column, a.value, all + room::S);
     miras__clear<VB / 8>(x);
     miras__warp_times<VB / 8, 0, 0>(x, now + room::END, room::LDK, 16 * warp, all + room::S,
                                     room::LDV, 0, 0, DK);
@@ -3546,6 +3614,10 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
       const unsigned r = from + 8 * h;
       const float z = CH ? 1 : miras__left(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
       const float by = CH ? 1 : miras__left(g[r]);
+      const size_t place = at.h * a.value + column + 2 * (lane % 4);
+      bf16 *const zs = a.z + (at.row + r) * a.ldw + place;
+      bf16 *const dv = a.dv + (at.row + r) * a.ld_dv + place;
+      const int keeps = r < at.rows && !a.finds;
       MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
         const unsigned j = 8 * n + 2 * (lane % 4);
         bf16 *const dy = now + room::V + r * room::LDV + j;
@@ -3554,18 +3626,17 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
         if (!CH) miras__put2(dy, by * miras__of_low(d), by * miras__of_high(d));
         if (DELTA)
           miras__put2(all + room::U + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
-        if (r >= at.rows) continue;
-        miras__put2(a.z + (at.row + r) * a.ldw + at.h * a.value + column + j, z0, z1);
-        miras__put2(a.dv + (at.row + r) * a.ld_dv + at.h * a.value + column + j, rate * z0,
-                    rate * z1);
+        if (keeps) miras__put2(zs + 8 * n, z0, z1), miras__put2(dv + 8 * n, rate * z0, rate * z1);
       }
     }
     __syncthreads();
     miras__state_scale<DK, VB, CH>(s, g);
     miras__state_times<DK, VB>(s, now + room::Q, now + room::V);
     if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::U);
-    if ((!c || at.anew) && a.dinit) {
-      miras__state_floats<DK, VB>(&a, NULL, a.dinit, begun, i, column, s);
+    if (a.finds ? c == of.first : (!c || at.anew) && a.dinit) {
+      miras__state_floats<DK, VB, 0>(&a, a.finds ? miras__floats_found<DK, 1>(&a, i, c)
+                                              : miras__floats_given<DK>(&a, a.dinit, i),
+                                  1, begun, column, s);
       MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++) miras__clear<VB / 8>(s[t]);
       begun = 1;
     }
@@ -3573,6 +3644,66 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
     miras__state_put<DK, VB>(all + room::S, s);
   }
   miras__bring_wait<0>();
+}
+
+/* From segment to segment: E of each becomes the state that it ends with, or R the gradient of that
+ * which it begins with. What T and S have beside bfloat16 is another factor. */
+template <int DK> struct miras__fast_walked {
+  enum { LDT = DK + 8, LOW = DK * LDT, S = 2 * LOW, SLOW = S + DK * 40,
+         BYTES = 2 * (SLOW + DK * 40) };
+};
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_walk(const __grid_constant__ miras__fast_chunks a) {
+  typedef miras__fast_walked<DK> room;
+  enum { TILES = miras__fast_stage<DK, 32, 0, 0>::TILES };
+  bf16 *const all = (bf16 *)(void *)miras__fast_room;
+  const unsigned i = blockIdx.x / (a.value / 32), column = blockIdx.x % (a.value / 32) * 32;
+  const unsigned warp = threadIdx.x / 32, row = warp * 16 + threadIdx.x % 32 / 4;
+  const size_t per = a.channels ? 64 * DK : 64;      /* logarithms of a chunk                     */
+  float s[TILES][4][4];
+  for (unsigned n = 0; n < a.segments; n++) {
+    const unsigned of = a.back ? a.segments - 1 - n : n, first = of * a.segment;
+    const miras__fast_floats ends = miras__floats_found<DK, 0>(&a, i, first);
+    const miras__fast_floats x = a.back ? miras__floats_found<DK, 1>(&a, i, first) : ends;
+    MIRAS__ALL_OF for (unsigned t = 0; n && !a.delta && t < TILES; t++)
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+        const unsigned r = a.channels ? row + 64 * t + 8 * h : 0;
+        const float *log = a.log + ((size_t)i * a.chunks + first) * per + (per - per / 64) + r;
+        float sum = 0;
+        for (unsigned c = first; c < a.chunks && c < first + a.segment; c++, log += per)
+          sum += r < DK ? *log : 0;
+        miras__row_times<4>(s[t], h, miras__left(sum));
+      }
+    if (n && a.delta) {
+      for (unsigned e = 8 * threadIdx.x; e < DK * DK; e += 1024) {
+        bf16 *const t = all + e / DK * room::LDT + e % DK;
+        float u[8];
+        miras__get8(u, ends.at + e / DK * ends.down + a.value + e % DK);
+        miras__put8(t, u);
+        for (unsigned l = 0; l < 8; l++) u[l] -= miras__wide(miras__near(u[l]));
+        miras__put8(t + room::LOW, u);
+      }
+      miras__state_put<DK, 32>(all + room::S, s);
+      MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
+        MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++)
+          s[t][l / 4][l % 4] -= miras__wide(miras__near(s[t][l / 4][l % 4]));
+      miras__state_put<DK, 32>(all + room::SLOW, s);
+      __syncthreads();
+      MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++) {
+        const unsigned r = 16 * (warp + 4 * t);
+        miras__clear<4>(s[t]);
+        for (unsigned l = 0; l < 3 && r < DK; l++) {
+          const bf16 *const u = all + (l == 1 ? room::LOW : 0);
+          const bf16 *const v = all + (l == 2 ? room::SLOW : room::S);
+          if (a.back) miras__warp_times<4, 1, 0>(s[t], u, room::LDT, r, v, 40, 0, 0, DK);
+          else miras__warp_times<4, 0, 0>(s[t], u, room::LDT, r, v, 40, 0, 0, DK);
+        }
+      }
+      __syncthreads();
+    }
+    miras__state_floats<DK, 32, 0>(&a, x, 0, n > 0, column, s);
+    miras__state_floats<DK, 32, 0>(&a, x, 1, 0, column, s);
+  }
 }
 
 /* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them and of
@@ -5581,18 +5712,31 @@ static size_t miras__fast_chunk_count(const miras__mixer *m, size_t tokens) {
 /* What memories take: numbers of all [heads, 64 chunks], of logarithms, of chunks' squares and
  * states, of initial states, and of rows of values, and of keys with a decay per channel. */
 typedef struct miras__chunk_needs {
-  size_t heads, logs, squares, states, inits, rows, left, pairs;
+  size_t heads, logs, squares, states, inits, rows, left, pairs, ends, begins;
 } miras__chunk_needs;
+/* Chunks of a segment, where few blocks have a text's heads, by 64 columns of values; else 0. */
+#ifndef MIRAS__FAST_FEW
+  #define MIRAS__FAST_FEW 32
+#endif
+#ifndef MIRAS__FAST_SEGMENT
+  #define MIRAS__FAST_SEGMENT 16
+#endif
+static size_t miras__fast_segment(size_t heads, size_t dv, size_t every) {
+  return every || heads * ((dv + 63) / 64) > MIRAS__FAST_FEW ? 0 : MIRAS__FAST_SEGMENT;
+}
 static void miras__fast_chunk_needs(miras__chunk_needs *most, size_t texts, size_t length,
                                     size_t chunks, size_t heads, size_t dk, size_t dv,
-                                    int channels) {
-  const size_t all = texts * heads;
+                                    int channels, size_t every) {
+  const size_t all = texts * heads, segment = miras__fast_segment(heads, dv, every);
+  const size_t segments = segment && chunks > segment ? (chunks + segment - 1) / segment : 0;
   miras__fast_more(&most->heads, all * chunks * 64);
   miras__fast_more(&most->logs, all * chunks * 64 * (channels ? dk : 1));
   miras__fast_more(&most->squares, all * chunks * 4096);
   miras__fast_more(&most->states, all * chunks * dk * dv);
   miras__fast_more(&most->inits, all * dk * dv);
   miras__fast_more(&most->rows, texts * length * heads * dv);
+  miras__fast_more(&most->ends, all * segments * dk * (dv + dk));
+  miras__fast_more(&most->begins, all * segments * dk * dv);
   if (channels) miras__fast_more(&most->left, texts * length * heads * dk);
 }
 static void miras__fast_lay_chunks(miras__fast *f, const miras__chunk_needs *most) {
@@ -5612,6 +5756,8 @@ static void miras__fast_lay_chunks(miras__fast *f, const miras__chunk_needs *mos
   x->q_left = miras__fast_take2(f, most->left);
   x->k_left = miras__fast_take2(f, most->left);
   x->k_end = miras__fast_take2(f, most->left);
+  x->ends = miras__fast_take4(f, most->ends);
+  x->begins = miras__fast_take4(f, most->begins);
   f->pairs = miras__fast_take2(f, most->pairs);
 }
 
@@ -5653,7 +5799,7 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
   miras__fast_chunk_needs(&most->chunks, (size_t)f->d.batch,
                           (size_t)f->d.context * m->plan.streams,
                           miras__fast_chunk_count(m, (size_t)f->d.context), m->heads, m->dk, m->dv,
-                          m->plan.per_feature);
+                          m->plan.per_feature, (size_t)m->plan.d.reset_every);
 }
 
 /* What an operation has in a text's state, and operations before `end`; the position is first. */
@@ -6502,7 +6648,8 @@ static void miras__fast_gating(const miras__fast_layer *a, const miras__op *o, i
 typedef void miras__fast_grid(const miras_fast::miras__fast_chunks);
 typedef struct miras__fast_set {
   miras__fast_grid *c1, *c2[2], *again[2], *c3[2], *c4;
-  size_t bytes1, bytes2[2], bytes4;
+  miras__fast_grid *walk;
+  size_t bytes1, bytes2[2], bytes4, walked;
 } miras__fast_set;
 template <int DK, int DELTA, int CH> static miras__fast_set miras__fast_set_of(void) {
   enum { VB = DK < 64 ? 32 : 64, ERRORS = DELTA > 0, APART = DELTA > 1 };
@@ -6517,6 +6664,8 @@ template <int DK, int DELTA, int CH> static miras__fast_set miras__fast_set_of(v
   s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, ERRORS, CH, 1>;
   s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, ERRORS, CH>;
   s.c4 = miras_fast::miras__run_fast_c4<DK, DELTA, CH>;
+  s.walk = miras_fast::miras__run_fast_walk<DK>;
+  s.walked = miras_fast::miras__fast_walked<DK>::BYTES;
   s.bytes1 = CH ? miras_fast::miras__fast_c1_channels<DK>::BYTES + more
                 : (size_t)miras_fast::miras__fast_c1<DK>::BYTES;
   s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32, ERRORS, CH>::BYTES;
@@ -6584,19 +6733,37 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
                : miras__fast_chunk_kernels<0, 0>(dk);
   /* 64 columns of values a block, where there are blocks enough and a block has the memory; columns
    * do not see each other */
-  const size_t tasks = (size_t)x.batch * x.heads, chunks = tasks * x.chunks;
+  const size_t segment = miras__fast_segment(x.heads, x.value, x.every);
+  const size_t segments = segment ? (x.chunks + segment - 1) / segment : 1;
+  const size_t tasks = (size_t)x.batch * x.heads * segments, chunks = tasks / segments * x.chunks;
   const int wide = dk >= 64 && x.value % 64 == 0 && tasks * (x.value / 64) >= MIRAS__FAST_WIDE &&
                    miras__fast_has_room(run.bytes2[1]);
-  const size_t blocks = tasks * (x.value / (wide ? 64 : 32)), bytes = run.bytes2[wide];
+  const size_t across = wide ? 64 : 32, blocks = tasks * (x.value / across);
+  const size_t more = x.delta ? tasks * (dk / across) : 0, bytes = run.bytes2[wide];
   miras_fast::miras__fast_chunks left = x;           /* what C2 and C3 read                       */
+  int way;
+  left.segment = (unsigned)(segment ? segment : x.chunks), left.segments = (unsigned)segments;
   if (x.channels) {
     left.q = x.q_left, left.k = x.delta ? x.k_left : x.k_end, left.group = 1;
     left.ldq = left.ldk = x.heads * (unsigned)dk;
   }
+  if (segments > 1 && x.last && x.last == x.init)    /* the last segment may be the first to end  */
+    f->failed |= cudaMemcpyAsync(x.begins, x.init, tasks / segments * dk * x.value * 4,
+                                 cudaMemcpyDeviceToDevice, f->stream) != cudaSuccess;
   miras__fast_launch(f, run.c1, chunks, 128, run.bytes1, x);
-  miras__fast_launch(f, back ? run.again[wide] : run.c2[wide], blocks, 128, bytes, left);
+  for (way = 0; way <= back; way++) {
+    left.back = way, left.finds = segments > 1;
+    if (left.finds) {
+      miras__fast_launch(f, way ? run.c3[wide] : run.again[wide], way ? blocks : blocks + more, 128,
+                         bytes, left);
+      miras__fast_launch(f, run.walk, tasks / segments * (x.value / 32), 128, run.walked, left);
+      left.finds = 0;
+      if (x.last && x.last == x.init) left.init = x.begins;
+    }
+    miras__fast_launch(f, way ? run.c3[wide] : back ? run.again[wide] : run.c2[wide], blocks, 128,
+                       bytes, left);
+  }
   if (!back) return;
-  miras__fast_launch(f, run.c3[wide], blocks, 128, bytes, left);
   miras__fast_launch(f, run.c4, chunks, 128, run.bytes4, x);
 }
 
@@ -7311,7 +7478,7 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
     return MIRAS_ERR_ARGUMENT;
   dk = (size_t)x->key_dim, dv = (size_t)x->value_dim, rows = (size_t)x->batch * (size_t)x->length;
   miras__fast_chunk_needs(&needs, (size_t)x->batch, (size_t)x->length,
-                          ((size_t)x->length + 63) / 64, (size_t)x->heads, dk, dv, x->channels);
+                          ((size_t)x->length + 63) / 64, (size_t)x->heads, dk, dv, x->channels, 0);
   needs.inits = 0;
   if (!back) needs.states = needs.rows = 0;
   f.base = (char *)room, f.stream = stream;

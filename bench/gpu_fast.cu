@@ -9,7 +9,8 @@
  *   ops     each operation of a layer, there and back: microseconds; what a copy of the rows that
  *           it reads and writes, once each, takes of that; of products what the peak would take
  *   memory  matrix memories on their own, there and back: 4 texts of 8,192 tokens, 32 heads of
- *           128 x 128 (16 of keys), with errors and a decay per head, and one per channel; and the
+ *           128 x 128 (16 of keys), with errors and a decay per head, and one per channel; 1 text,
+ *           8, 16 and 32 heads, in one piece and in segments, side by side; and the
  *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden
  *   attention   of 4 texts of 8,192 tokens that see all before them, 32 heads of 128, 8 of keys
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
@@ -22,6 +23,8 @@
 #include <vector>
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+static size_t few = 32;              /* heads and 64 columns of values, up to which texts are cut */
+#define MIRAS__FAST_FEW few
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 
@@ -201,9 +204,9 @@ static void *drawn(size_t n, int bytes, float low, float high) {
              cudaMemcpyHostToDevice);
   return to;
 }
-static void time_alone(int channels) {
-  const size_t rows = 4 * 8192, keys = rows * 16 * 128, values = rows * 32 * 128;
-  const size_t decays = rows * 32 * (channels ? 128 : 1), states = (size_t)4 * 32 * 128 * 128;
+static void time_alone(int channels, size_t texts, size_t heads, size_t parts) {
+  const size_t rows = texts * 8192, values = rows * heads * 128, keys = values / 2;
+  const size_t decays = channels ? values : rows * heads, states = texts * heads * 128 * 128;
   miras_cuda_fast_memory x;
   miras_cuda_fast_memory_grads g;
   size_t bytes;
@@ -211,17 +214,20 @@ static void time_alone(int channels) {
   double there, back, all = 4.0 * ((double)keys + (double)values + (double)decays);
   memset(&x, 0, sizeof x);
   memset(&g, 0, sizeof g);
-  x.batch = 4, x.length = 8192, x.heads = 32, x.key_heads = 16, x.key_dim = x.value_dim = 128;
+  few = parts ? 64 : 0;
+  x.batch = (int)texts, x.length = 8192, x.heads = (int)heads, x.key_heads = (int)heads / 2;
+  x.key_dim = x.value_dim = 128;
   x.channels = channels, x.delta = x.decay_first = 1;
   x.query = (uint16_t *)drawn(keys, 2, -0.1f, 0.1f);
   x.key = (uint16_t *)drawn(keys, 2, -0.1f, 0.1f);
   x.value = (uint16_t *)drawn(values, 2, -1, 1);
-  x.decay = (float *)drawn(decays, 4, -0.2f, 0), x.step = (float *)drawn(rows * 32, 4, 0.1f, 0.9f);
+  x.decay = (float *)drawn(decays, 4, -0.2f, 0);
+  x.step = (float *)drawn(rows * heads, 4, 0.1f, 0.9f);
   x.answer = (uint16_t *)take(2 * values), x.last = (float *)take(4 * states);
   g.answer = (uint16_t *)drawn(values, 2, -1, 1);
   g.query = (uint16_t *)take(2 * keys), g.key = (uint16_t *)take(2 * keys);
   g.value = (uint16_t *)take(2 * values), g.decay = (float *)take(4 * decays);
-  g.step = (float *)take(4 * rows * 32), g.state = (float *)take(4 * states);
+  g.step = (float *)take(4 * rows * heads), g.state = (float *)take(4 * states);
   bytes = miras_cuda_fast_memory_size(&x, 1);
   room = take(bytes);
   there = timed([&] {
@@ -230,9 +236,11 @@ static void time_alone(int channels) {
   back = timed([&] {
     must(miras_cuda_fast_memory_backward(&x, &g, room, bytes, stream) == MIRAS_OK, "a memory");
   });
-  printf("a memory, %s: there %.2f ms, back %.2f, %.2f and %.2f of a copy of its rows; %.1f GB\n",
-         channels ? "a decay per channel" : "a decay per head", 1e3 * there, 1e3 * back,
+  printf("a memory, %d texts, %d heads, %s%s: there %.2f ms, back %.2f, %.2f and %.2f of a copy of "
+         "its rows; %.1f GB\n", x.batch, x.heads, channels ? "a decay per channel"
+         : "a decay per head", parts ? ", in segments" : "", 1e3 * there, 1e3 * back,
          all / copies / there, 2 * all / copies / back, (double)bytes / 1e9);
+  few = 32;
   for (const void *p : {(const void *)x.query, (const void *)x.key, (const void *)x.value,
                         (const void *)x.decay, (const void *)x.step, (const void *)x.answer,
                         (const void *)x.last, (const void *)g.answer, (const void *)g.query,
@@ -325,7 +333,10 @@ int main(void) {
     cudaFree(said);
     miras_close(m);
   }
-  for (int channels = 0; asked("memory") && channels < 2; channels++) time_alone(channels);
+  for (int channels = 0; asked("memory") && channels < 2; channels++)
+    time_alone(channels, 4, 32, 0);
+  for (size_t heads = 8; asked("memory") && heads <= 32; heads *= 2)
+    time_alone(0, 1, heads, 0), time_alone(0, 1, heads, 1);
   if (asked("memory")) {
     time_memory(MIRAS_PRESET_TITANS, 8, 1024, 12, 64);
     time_memory(MIRAS_PRESET_TTT_MLP, 8, 1024, 12, 64);

@@ -63,7 +63,7 @@ for arch in $archs; do
     on && /Used [0-9]+ registers/ {
       match($0, /Used [0-9]+/)
       registers = substr($0, RSTART + 5, RLENGTH - 5) + 0
-      most = name ~ /^([ac][1-4][_a-z]*<|p[12]$)/ ? 255 : name ~ /^product/ ? 128 : 64
+      most = name ~ /^([ac][1-4][_a-z]*<|walk<|p[12]$)/ ? 255 : name ~ /^product/ ? 128 : 64
       if (name == "token<128,1>") most = 72
       grids++
       if (registers > worst[most]) { worst[most] = registers; whose[most] = name }

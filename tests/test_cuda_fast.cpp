@@ -15,8 +15,11 @@
 #include "../miras.h"
 #include "calls.h"
 static size_t wide_from = 128;       /* blocks                                                    */
-#define MIRAS__FAST_WIDE wide_from
+static size_t few = 32, segment = 16;        /* heads and 64 columns of values; chunks            */
 static size_t cluster_of;            /* blocks; 0: as the sizes say                               */
+#define MIRAS__FAST_WIDE wide_from
+#define MIRAS__FAST_FEW few
+#define MIRAS__FAST_SEGMENT segment
 #define MIRAS__FAST_CLUSTER cluster_of
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
@@ -1294,7 +1297,8 @@ static void tokens(int key_dim, int value_dim, int heads, int key_heads, int del
 
 typedef struct alone_case {
   int dk, dv, heads, key_heads, channels, delta, first, length;
-  float strong;                      /* how many of the decays leave next to nothing              */
+  float strong;                      /* how many of the decays leave next to nothing; below 0:
+                                        all leave nearly all                                      */
 } alone_case;
 
 /* What it reads, makes and is given back, and gradients of what it reads. */
@@ -1376,6 +1380,7 @@ static void alone_in_double(const alone_case *c, const alone_numbers *x, size_t 
 }
 
 /* What the device makes of `texts` texts from text `from` on. */
+static int in_place;                 /* 1: forward the last state comes where the first one is    */
 static void alone_on_device(const alone_case *c, const alone_numbers *x, size_t from, size_t texts,
                             alone_numbers *to) {
   miras_cuda_fast_memory m;
@@ -1404,12 +1409,19 @@ static void alone_on_device(const alone_case *c, const alone_numbers *x, size_t 
   g.value = (uint16_t *)d[A_VALUE], g.decay = (float *)d[A_DECAY];
   g.step = (float *)d[A_STEP], g.state = (float *)d[A_STATE];
   for (int back = 0; back < 2; back++) {
+    if (in_place) m.last = back ? NULL : (float *)here[A_STATE];
     bytes[back] = miras_cuda_fast_memory_size(&m, back);
     room = take(bytes[back] / 4);
     if (!bytes[back] ||
         (back ? miras_cuda_fast_memory_backward(&m, &g, room, bytes[back], 0)
               : miras_cuda_fast_memory_forward(&m, room, bytes[back], 0)) != MIRAS_OK)
       puts("a memory on its own does not run"), failed++;
+    if (in_place && !back) {
+      STOP_IF(cudaMemcpyAsync(here[A_LAST], here[A_STATE], texts * alone_count(c, A_STATE) * 4,
+                              cudaMemcpyDeviceToDevice, 0));
+      put(here[A_STATE], x->of[A_STATE] + from * alone_count(c, A_STATE),
+          texts * alone_count(c, A_STATE), 1);
+    }
   }
   for (int i = 0; i < A_ALL; i++) {
     const size_t n = texts * alone_count(c, i);
@@ -1432,7 +1444,8 @@ static void alone(const alone_case *c) {
       const double v = (double)draw(-1, 1), w = (double)draw(0, 1);
       if (i == A_STEP) x.of[i][e] = 0.5 + 0.4 * v;
       else if (i == A_DECAY)         /* of 64 tokens, down to some -2000                          */
-        x.of[i][e] = w < (double)c->strong ? -100 * w / (double)c->strong : -0.1 * (1 + v);
+        x.of[i][e] = w < (double)c->strong ? -100 * w / (double)c->strong
+                                           : (c->strong < 0 ? -0.001 : -0.1) * (1 + v);
       else if (i < A_ANSWER) x.of[i][e] = rounded(v * (i == A_VALUE ? 1 : 0.4));
       else x.d[i][e] = rounded(v);
     }
@@ -1453,15 +1466,23 @@ static void alone(const alone_case *c) {
            i < A_ANSWER ? "the gradient of " : "", alone_names[i], off);
     failed++;
   }
-  wide_from = 1;                     /* the second text by itself has the same bits               */
+  wide_from = 1, in_place = 1;       /* the second text by itself has the same bits               */
   alone_on_device(c, &x, 1, 1, &other);
-  wide_from = 128;
+  wide_from = 128, in_place = 0;
   for (int i = 0; i < A_ALL; i++) {
     const size_t n = alone_count(c, i), bytes = n * sizeof(double);
     if (!memcmp(other.of[i], y.of[i] + n, bytes) && !memcmp(other.d[i], y.d[i] + n, bytes))
       continue;
     printf("alone, %d tokens: other bits of %s in another batch\n", c->length, alone_names[i]);
     failed++;
+  }
+  if (c->length > 128) {             /* what is behind a token changes nothing                    */
+    alone_case part = *c;
+    part.length -= 70;
+    alone_free(&other);
+    alone_on_device(&part, &x, 0, 1, &other);
+    if (memcmp(other.of[A_ANSWER], y.of[A_ANSWER], alone_count(&part, A_ANSWER) * sizeof(double)))
+      printf("alone, %d tokens: other answers in a longer text\n", c->length), failed++;
   }
   alone_free(&x), alone_free(&y), alone_free(&other);
 }
@@ -1478,6 +1499,10 @@ static void alone_all(void) {
       alone_case c = cases[i];
       c.length = lengths[j];
       if (c.dk == 32 || j % 3 == i % 3) alone(&c);   /* the large ones at some of the lengths     */
+      if (c.length < 130) continue;
+      segment = 1, alone(&c);        /* two of 64 tokens and one of 2                             */
+      segment = 2, c.length = 257, c.strong -= 1, alone(&c);     /* and what stays for long       */
+      segment = 16;
     }
   memset(&m, 0, sizeof m);
   m.batch = m.length = m.heads = m.key_heads = 1, m.key_dim = 48, m.value_dim = 32;
@@ -1612,7 +1637,7 @@ static void compare_views(const miras_model *m, const float *grads, const model_
   }
 }
 
-static void model(const model_case *c) {
+static void model(const model_case *c, size_t rows) {
   static int32_t tokens[2 * BATCH * MOST], one[2 * MOST];
   const size_t n = (size_t)(BATCH * c->length);
   miras_adamw_options o = MIRAS_ADAMW(0.1f, 1);
@@ -1633,6 +1658,7 @@ static void model(const model_case *c) {
   td.batch = BATCH, td.context = MOST;
   t = miras_trainer_open(m, &td, NULL, why, sizeof why);
   if (!t) exit(2);
+  segment = rows / 64;
   for (i = 0; i < (size_t)c->length; i++) one[i] = tokens[i], one[c->length + i] = tokens[n + i];
   wide_from = 1;
   if (!run_fast(m, one, 1, c->length, &alone)) exit(2);
@@ -2036,7 +2062,7 @@ int main(int argc, char **argv) {
   if (argc < 2 || asked(argc, argv, "alone")) alone_all();
   if (argc < 2 || asked(argc, argv, "refusals")) refusals(), older_code(), rooms(), weights_rooms();
   for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
-    if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i]);
+    if (argc < 2 || asked(argc, argv, models[i].name)) model(&models[i], i % 2 ? 64 : 1024);
   for (unsigned i = 5; i < sizeof models / sizeof *models; i++)      /* from gated-deltanet on    */
     if (argc < 2 || asked(argc, argv, "sessions") ||
         (asked(argc, argv, "session") && asked(argc, argv, models[i].name))) {
