@@ -3397,24 +3397,24 @@ __device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned ro
 }
 
 /* Where floats of a state lie: rows of keys `down` apart, columns of values `across`. */
-typedef struct miras__fast_floats {
+typedef struct miras__state_place {
   float *at;
   size_t down, across;
-} miras__fast_floats;
+} miras__state_place;
 /* Matrix i of those that texts or heads begin or end with, or none. */
 template <int DK>
-__device__ static inline miras__fast_floats miras__floats_given(const miras__fast_chunks *a,
+__device__ static inline miras__state_place miras__floats_given(const miras__fast_chunks *a,
                                                                 const float *all, unsigned i) {
-  miras__fast_floats x;
+  miras__state_place x;
   x.at = all ? (float *)(uintptr_t)all + (size_t)i * DK * a->value : NULL;
   x.down = a->turned ? 1 : a->value, x.across = a->turned ? DK : 1;
   return x;
 }
 /* E and T, or R, of the segment that has chunk c of head i. */
 template <int DK, int R>
-__device__ static inline miras__fast_floats miras__floats_found(const miras__fast_chunks *a,
+__device__ static inline miras__state_place miras__floats_found(const miras__fast_chunks *a,
                                                                 unsigned i, unsigned c) {
-  miras__fast_floats x;
+  miras__state_place x;
   x.down = R ? a->value : a->value + DK, x.across = 1;
   x.at = (R ? a->begins : a->ends) + ((size_t)i * a->segments + c / a->segment) * DK * x.down;
   return x;
@@ -3423,7 +3423,7 @@ __device__ static inline miras__fast_floats miras__floats_found(const miras__fas
  * floats; or added to these. */
 template <int DK, int VB, int ONES>
 __device__ static inline void miras__state_floats(const miras__fast_chunks *a,
-                                                  miras__fast_floats x, int to, int adds,
+                                                  miras__state_place x, int to, int adds,
                                                   unsigned column, float (*s)[VB / 8][4]) {
   const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   const unsigned first = column + 2 * (threadIdx.x % 4);
@@ -3521,7 +3521,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
     const miras__fast_place at = miras__fast_at(&a, i, c);
     const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
     if (c == of.first || at.anew) {
-      const miras__fast_floats begin =
+      const miras__state_place begin =
         of.first && !a.finds
           ? miras__floats_found<DK, 0>(&a, i, of.first - 1)
           : miras__floats_given<DK>(&a, of.first || column >= a.value ? NULL : a.init,
@@ -3663,8 +3663,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_walk(const __grid_constant__ miras__fas
   float s[TILES][4][4];
   for (unsigned n = 0; n < a.segments; n++) {
     const unsigned of = a.back ? a.segments - 1 - n : n, first = of * a.segment;
-    const miras__fast_floats ends = miras__floats_found<DK, 0>(&a, i, first);
-    const miras__fast_floats x = a.back ? miras__floats_found<DK, 1>(&a, i, first) : ends;
+    const miras__state_place ends = miras__floats_found<DK, 0>(&a, i, first);
+    const miras__state_place x = a.back ? miras__floats_found<DK, 1>(&a, i, first) : ends;
     MIRAS__ALL_OF for (unsigned t = 0; n && !a.delta && t < TILES; t++)
       MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
         const unsigned r = a.channels ? row + 64 * t + 8 * h : 0;
@@ -5674,12 +5674,6 @@ static void miras__fast_lay(miras__fast *f, size_t n, T **to, P... more) {
   miras__fast_lay(f, n, to);
   miras__fast_lay(f, n, more...);
 }
-static bf16 *miras__fast_take2(miras__fast *f, size_t n) {
-  return (bf16 *)miras__fast_take(f, n * 2);
-}
-static float *miras__fast_take4(miras__fast *f, size_t n) {
-  return (float *)miras__fast_take(f, n * 4);
-}
 
 /* Parts of the depth that a product of weights' gradients goes in: fixed by its shape. */
 static unsigned miras__fast_split(size_t m, size_t n, size_t depth) {
@@ -5740,25 +5734,18 @@ static void miras__fast_chunk_needs(miras__chunk_needs *most, size_t texts, size
   if (channels) miras__fast_more(&most->left, texts * length * heads * dk);
 }
 static void miras__fast_lay_chunks(miras__fast *f, const miras__chunk_needs *most) {
-  miras_fast::miras__fast_chunks *x = &f->chunks;
+  miras__fast_chunks *const x = &f->chunks;
   memset((void *)x, 0, sizeof *x);
-  x->log = miras__fast_take4(f, most->logs);
-  x->rate = miras__fast_take4(f, most->heads);
-  x->m = miras__fast_take2(f, most->squares);
-  x->p = miras__fast_take2(f, most->squares);
-  x->n = miras__fast_take2(f, most->squares);
-  x->s = miras__fast_take2(f, most->states);
-  x->ds = miras__fast_take2(f, most->states);
-  x->dinit = miras__fast_take4(f, most->inits);
-  x->w = miras__fast_take2(f, most->rows);
-  x->u = miras__fast_take2(f, most->rows);
-  x->z = miras__fast_take2(f, most->rows);
-  x->q_left = miras__fast_take2(f, most->left);
-  x->k_left = miras__fast_take2(f, most->left);
-  x->k_end = miras__fast_take2(f, most->left);
-  x->ends = miras__fast_take4(f, most->ends);
-  x->begins = miras__fast_take4(f, most->begins);
-  f->pairs = miras__fast_take2(f, most->pairs);
+  miras__fast_lay(f, most->logs, &x->log);
+  miras__fast_lay(f, most->heads, &x->rate);
+  miras__fast_lay(f, most->squares, &x->m, &x->p, &x->n);
+  miras__fast_lay(f, most->states, &x->s, &x->ds);
+  miras__fast_lay(f, most->inits, &x->dinit);
+  miras__fast_lay(f, most->rows, &x->w, &x->u, &x->z);
+  miras__fast_lay(f, most->left, &x->q_left, &x->k_left, &x->k_end);
+  miras__fast_lay(f, most->ends, &x->ends);
+  miras__fast_lay(f, most->begins, &x->begins);
+  miras__fast_lay(f, most->pairs, &f->pairs);
 }
 
 /* The most that an operation of any layer takes of what they all work in. */
@@ -6747,9 +6734,11 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
     left.q = x.q_left, left.k = x.delta ? x.k_left : x.k_end, left.group = 1;
     left.ldq = left.ldk = x.heads * (unsigned)dk;
   }
-  if (segments > 1 && x.last && x.last == x.init)    /* the last segment may be the first to end  */
+  if (segments > 1 && x.last && x.last == x.init) {  /* the last segment may be the first to end  */
     f->failed |= cudaMemcpyAsync(x.begins, x.init, tasks / segments * dk * x.value * 4,
                                  cudaMemcpyDeviceToDevice, f->stream) != cudaSuccess;
+    left.init = x.begins;
+  }
   miras__fast_launch(f, run.c1, chunks, 128, run.bytes1, x);
   for (way = 0; way <= back; way++) {
     left.back = way, left.finds = segments > 1;
@@ -6758,7 +6747,6 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
                          bytes, left);
       miras__fast_launch(f, run.walk, tasks / segments * (x.value / 32), 128, run.walked, left);
       left.finds = 0;
-      if (x.last && x.last == x.init) left.init = x.begins;
     }
     miras__fast_launch(f, way ? run.c3[wide] : back ? run.again[wide] : run.c2[wide], blocks, 128,
                        bytes, left);
@@ -7484,7 +7472,7 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
   f.base = (char *)room, f.stream = stream;
   miras__fast_lay_chunks(&f, &needs);
   for (i = 0; i < 2 && back && x->heads > x->key_heads; i++)
-    own[i] = miras__fast_take2(&f, rows * (size_t)x->heads * dk);
+    miras__fast_lay(&f, rows * (size_t)x->heads * dk, &own[i]);
   *bytes = f.bytes;
   if (!room) return MIRAS_ERR_ARGUMENT;
   if (there < f.bytes) return MIRAS_ERR_SIZE;
