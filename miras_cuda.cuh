@@ -1706,7 +1706,7 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
 namespace { inline namespace miras_fast {   /* the host's side needs no name of it            */
 
-#define bf16 miras__bf16             /* in this part of the file                                  */
+#define bf16 bf16             /* in this part of the file                                  */
 typedef uint16_t bf16;
 
 /* Instructions of compute capability 8.0, or what stands for them without nvcc; and a grid whose
@@ -3719,9 +3719,6 @@ template <int DK, int CH> struct miras__fast_c4 {
     APART = BYTES / 2                /* DELTA 2: where errors are read, behind all                */
   };
 };
-/* The sum of a row's numbers that the four lanes of its fragments have. */
-__device__ static inline float miras__row_sum(float x) { return miras__lanes_sum(x, 4); }
-
 /* sum over its columns of row r's accumulators times rows of x in shared memory. */
 template <int N>
 __device__ static inline float miras__row_dot(float (*c)[4], unsigned h, const bf16 *x) {
@@ -3731,7 +3728,7 @@ __device__ static inline float miras__row_dot(float (*c)[4], unsigned h, const b
     const unsigned v = *(const unsigned *)(const void *)(x + 8 * n + 2 * (lane % 4));
     all += c[n][2 * h] * miras__of_low(v) + c[n][2 * h + 1] * miras__of_high(v);
   }
-  return miras__row_sum(all);
+  return miras__lanes_sum(all, 4);
 }
 
 /* What a block of C4 knows of its chunk. */
@@ -3803,8 +3800,8 @@ __device__ static inline void miras__fast_c4_squares(const miras__fast_chunks *a
       miras__put2(k + room::DP + r * MIRAS__FAST_LD + j, dp[0], dp[1]);
       if (DELTA) miras__put2(k + room::DN + r * MIRAS__FAST_LD + j, dn[0], dn[1]);
     }
-    by_b = miras__row_sum(by_b);
-    if (!CH) by_p = miras__row_sum(by_p), by_n = miras__row_sum(by_n);
+    by_b = miras__lanes_sum(by_b, 4);
+    if (!CH) by_p = miras__lanes_sum(by_p, 4), by_n = miras__lanes_sum(by_n, 4);
     if (lane % 4 == 0) dg[r] = by_p, dz[r] = by_n, db[r] = by_b;
   }
   __syncthreads();
@@ -5025,7 +5022,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_a1(const __grid_constant__ miras__fast_
     miras__warp_chain<4, DK / 8>(o, s, now + room::TILE, room::LD);
   }
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const float all = miras__row_sum(sum[h]);
+    const float all = miras__lanes_sum(sum[h], 4);
     const unsigned t = at.t + from + 8 * h;
     MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++) o[n][2 * h] /= all, o[n][2 * h + 1] /= all;
     if (t < a.tokens && lane % 4 == 0)
@@ -5386,8 +5383,8 @@ static const miras__op *miras__fast_conv_before(const miras__program *p, const m
  * clusters or, without them, alone. */
 static size_t miras__fast_perceptron_at(const miras__plan *q, size_t batch, size_t tokens,
                                         int clusters, float *at, size_t *room,
-                                        miras_fast::miras__fast_perceptron *x) {
-  typedef miras_fast::miras__fast_p of;
+                                        miras__fast_perceptron *x) {
+  typedef miras__fast_p of;
   const size_t n = (size_t)q->d.key_dim, ones = q->ones ? 16 : 0, in1 = n + ones;
   const size_t whole = (size_t)q->out[0], most = MIRAS__FAST_CLUSTER, chunk = q->chunk_pairs;
   const size_t rows = (chunk + 15) / 16 * 16, chunks = (tokens + chunk - 1) / chunk;
@@ -5431,14 +5428,14 @@ static int miras__fast_clusters(void) {
   int device = 0, has = 0;
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&has, cudaDevAttrClusterLaunch, device) == cudaSuccess && has &&
-         cudaFuncGetAttributes(&a, (const void *)miras_fast::miras__run_fast_p2) == cudaSuccess &&
+         cudaFuncGetAttributes(&a, (const void *)miras__run_fast_p2) == cudaSuccess &&
          a.ptxVersion >= 90;
 }
 
 /* Why an operation is not run here; NULL: it is. First of memories. */
 static const char *miras__fast_perceptron_refuses(const miras__plan *q) {
   const miras_memory_desc *d = &q->d;
-  miras_fast::miras__fast_perceptron x;
+  miras__fast_perceptron x;
   size_t room;
   if (d->architecture != MIRAS_ARCH_MLP || q->layers != 2)
     return "its memory is not a matrix, nor a perceptron of two layers";
@@ -5572,7 +5569,7 @@ typedef struct miras__fast {
   const miras_model *m;
   miras_trainer_desc d;
   char *base;
-  size_t bytes, rows, ld_v;
+  size_t bytes, rows, ld_v, shared;  /* shared: bytes of it that a perceptron's block takes       */
   cudaStream_t stream;
   int failed, batch, length, taped, sits;    /* sits: a session                                   */
   uint64_t calls, call;
@@ -5693,9 +5690,9 @@ static size_t miras__fast_chunk_count(const miras__mixer *m, size_t tokens) {
   const size_t length = tokens * pairs, heads = every ? m->heads : 0;
   size_t most = (length + 63) / 64, h;
   for (h = 0; h < heads; h++) {
-    const size_t first = miras_fast::miras__fast_first(
-      (unsigned)h, (unsigned)heads, (unsigned)every,
-      (unsigned)(miras__reset_grid(&m->plan.d) * pairs));
+    const size_t grid = miras__reset_grid(&m->plan.d) * pairs;
+    const size_t first =
+      miras__fast_first((unsigned)h, (unsigned)heads, (unsigned)every, (unsigned)grid);
     if (length > first)
       miras__fast_more(&most, (first + 63) / 64 + (length - first) / every * ((every + 63) / 64) +
                                 ((length - first) % every + 63) / 64);
@@ -5711,8 +5708,6 @@ typedef struct miras__chunk_needs {
 /* Chunks of a segment, where few blocks have a text's heads, by 64 columns of values; else 0. */
 #ifndef MIRAS__FAST_FEW
   #define MIRAS__FAST_FEW 32
-#endif
-#ifndef MIRAS__FAST_SEGMENT
   #define MIRAS__FAST_SEGMENT 16
 #endif
 static size_t miras__fast_segment(size_t heads, size_t dv, size_t every) {
@@ -5754,7 +5749,7 @@ typedef struct miras__fast_needs {
   miras__chunk_needs chunks;
 } miras__fast_needs;
 
-static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, const miras__op *o,
+static void miras__fast_op_needs(miras__fast *f, const miras__program *p, const miras__op *o,
                                  miras__fast_needs *most) {
   const size_t n = f->rows, cols = miras__fast_ld(p, o->out, 0);
   const miras__mixer *m = &p->mixer;
@@ -5773,12 +5768,14 @@ static void miras__fast_op_needs(const miras__fast *f, const miras__program *p, 
     miras__fast_more(&most->stats, n * o->heads);
   if (o->what == MIRAS__OP_ATTEND) miras__fast_more(&most->stats, n * p->attending.heads);
   if (o->what != MIRAS__OP_MEMORY) return;
-  if (p->mixer.plan.engine == MIRAS__RUN_FROZEN) {
-    miras_fast::miras__fast_perceptron x;
+  if (m->plan.engine == MIRAS__RUN_FROZEN) {
+    const int clusters = !f->base || miras__fast_clusters();     /* it has the most of both       */
+    miras__fast_perceptron x;
     size_t room;
     miras__fast_more(&most->perceptrons,
-                     miras__fast_perceptron_at(&p->mixer.plan, (size_t)f->d.batch,
-                                               (size_t)f->d.context, 1, NULL, &room, &x));
+                     miras__fast_perceptron_at(&m->plan, (size_t)f->d.batch, (size_t)f->d.context,
+                                               clusters, NULL, &room, &x));
+    miras__fast_more(&f->shared, room);
     return;
   }
   if (m->plan.streams > 1)
@@ -5809,7 +5806,7 @@ static void miras__fast_layout(miras__fast *f) {
   miras__fast_needs most = {};
   int i;
   most.stats = n, most.columns = m->outs;
-  f->bytes = 0, f->apart = MIRAS__TEXT_AT;
+  f->bytes = f->shared = 0, f->apart = MIRAS__TEXT_AT;
   f->ld_v = miras__up8(m->outs);
   miras__fast_lay(f, m->param_count, &f->params);
   miras__fast_lay(f, f->sits ? 0 : m->param_count, &f->grads, &f->moment1, &f->moment2);
@@ -5939,25 +5936,18 @@ size_t miras_cuda_fast_size(const miras_model *m, const miras_trainer_desc *d, c
 template <class A>
 static void miras__fast_launch(miras__fast *f, void (*kernel)(const A), size_t blocks,
                                unsigned threads, size_t bytes, const A &a, unsigned cluster = 1) {
-  void *arguments[1] = {(void *)(uintptr_t)&a};
-  cudaLaunchAttribute of;
+  cudaLaunchAttribute of = {};
+  const cudaLaunchConfig_t x = {dim3((unsigned)blocks), dim3(threads), bytes, f->stream, &of,
+                                cluster > 1};
   static_assert(sizeof(A) <= 4096, "what any device takes");
   if (f->failed || !blocks) return;
+  of.id = cudaLaunchAttributeClusterDimension;
+  of.val.clusterDim.x = cluster, of.val.clusterDim.y = of.val.clusterDim.z = 1;
   f->failed = blocks > INT_MAX ||
               (bytes > 48 << 10 &&
                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    (int)bytes) != cudaSuccess);
-  if (f->failed) return;
-  if (cluster > 1) {
-    const cudaLaunchConfig_t x = {dim3((unsigned)blocks), dim3(threads), bytes, f->stream, &of, 1};
-    memset((void *)&of, 0, sizeof of);
-    of.id = cudaLaunchAttributeClusterDimension;
-    of.val.clusterDim.x = cluster, of.val.clusterDim.y = of.val.clusterDim.z = 1;
-    f->failed = cudaLaunchKernelEx(&x, kernel, a) != cudaSuccess;
-  } else {
-    f->failed = cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3(threads), arguments, bytes,
-                                 f->stream) != cudaSuccess;
-  }
+                                    (int)bytes) != cudaSuccess) ||
+              cudaLaunchKernelEx(&x, kernel, a) != cudaSuccess;
 }
 template <class A>
 static void miras__fast_rows(miras__fast *f, void (*kernel)(const A), size_t items, const A &a) {
@@ -6330,11 +6320,10 @@ static void miras__fast_matrix_back(const miras__fast_layer *a, const miras__op 
   miras__fast_product of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o),
                                                   miras__fast_matrix_ld(p, o), a->rows, w->rows,
                                                   miras__columns_of(p, w));
-  const size_t at = slot ? 0 : o->in_at[0];
   unsigned ldx;
-  const bf16 *const x = miras__fast_lines(a, o->in[slot], at, 0, &ldx);
+  const bf16 *const x = miras__fast_lines(a, o->in[slot], o->in_at[slot], 0, &ldx);
   int id;
-  of.c = miras__fast_lines(a, o->in[slot], at, 1, &of.ldc);
+  of.c = miras__fast_lines(a, o->in[slot], o->in_at[slot], 1, &of.ldc);
   of.adds = !slot && (o->adds & 1);
   miras__fast_multiply(a->f, &of, 0, 1);
   for (id = o->param; id; id = w->next) {
@@ -6383,7 +6372,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   const unsigned ld = (unsigned)miras__fast_width(a->f);
   miras__fast_product of;
   miras__fast_map copy = miras__fast_map_of(a, back ? MIRAS__MAP_COPY : MIRAS__MAP_ADD, ld);
-  const bf16 *const u = miras__fast_lines(a, o->in[1], 0, 0, &copy.ldu), *d = a->f->ds;
+  const bf16 *const u = miras__fast_lines(a, o->in[1], o->in_at[1], 0, &copy.ldu), *d = a->f->ds;
   copy.ldx = copy.ldy = ld;
   if (!back) {
     bf16 *const y = miras__fast_x(a, o->out, 0), *const to = drop ? a->f->room : y;
@@ -6401,7 +6390,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
     return;
   }
   if (drop) miras__fast_run_drop(a->f, site, NULL, d, a->f->room), d = a->f->room;
-  copy.x = d, copy.y = miras__fast_lines(a, o->in[1], 0, 1, &copy.ldy);
+  copy.x = d, copy.y = miras__fast_lines(a, o->in[1], o->in_at[1], 1, &copy.ldy);
   if (w->rows) miras__fast_matrix_back(a, o, 1, d, ld);
   else miras__fast_run_map(a, &copy);
 }
@@ -6632,32 +6621,24 @@ static void miras__fast_gating(const miras__fast_layer *a, const miras__op *o, i
 
 /* The chunk kernels of a width of keys: C1; C2 forward and again, C3, by 32 and 64 columns of
  * values; C4; and their bytes of shared memory. */
-typedef void miras__fast_grid(const miras_fast::miras__fast_chunks);
+typedef void miras__fast_grid(const miras__fast_chunks);
 typedef struct miras__fast_set {
-  miras__fast_grid *c1, *c2[2], *again[2], *c3[2], *c4;
-  miras__fast_grid *walk;
+  miras__fast_grid *c1, *c2[2], *again[2], *c3[2], *c4, *walk;
   size_t bytes1, bytes2[2], bytes4, walked;
 } miras__fast_set;
 template <int DK, int DELTA, int CH> static miras__fast_set miras__fast_set_of(void) {
   enum { VB = DK < 64 ? 32 : 64, ERRORS = DELTA > 0, APART = DELTA > 1 };
   const size_t more = APART * 128 * (DK + 8);
-  miras__fast_set s;
-  s.c1 = CH ? miras_fast::miras__run_fast_c1_channels<DK, APART>
-            : miras_fast::miras__run_fast_c1<DK>;
-  s.c2[0] = miras_fast::miras__run_fast_c2<DK, 32, ERRORS, CH, 0>;
-  s.again[0] = miras_fast::miras__run_fast_c2<DK, 32, ERRORS, CH, 1>;
-  s.c3[0] = miras_fast::miras__run_fast_c3<DK, 32, ERRORS, CH>;
-  s.c2[1] = miras_fast::miras__run_fast_c2<DK, VB, ERRORS, CH, 0>;
-  s.again[1] = miras_fast::miras__run_fast_c2<DK, VB, ERRORS, CH, 1>;
-  s.c3[1] = miras_fast::miras__run_fast_c3<DK, VB, ERRORS, CH>;
-  s.c4 = miras_fast::miras__run_fast_c4<DK, DELTA, CH>;
-  s.walk = miras_fast::miras__run_fast_walk<DK>;
-  s.walked = miras_fast::miras__fast_walked<DK>::BYTES;
-  s.bytes1 = CH ? miras_fast::miras__fast_c1_channels<DK>::BYTES + more
-                : (size_t)miras_fast::miras__fast_c1<DK>::BYTES;
-  s.bytes2[0] = miras_fast::miras__fast_stage<DK, 32, ERRORS, CH>::BYTES;
-  s.bytes2[1] = miras_fast::miras__fast_stage<DK, VB, ERRORS, CH>::BYTES;
-  s.bytes4 = miras_fast::miras__fast_c4<DK, CH>::BYTES + more;
+  const miras__fast_set s = {
+    CH ? miras__run_fast_c1_channels<DK, APART> : miras__run_fast_c1<DK>,
+    {miras__run_fast_c2<DK, 32, ERRORS, CH, 0>, miras__run_fast_c2<DK, VB, ERRORS, CH, 0>},
+    {miras__run_fast_c2<DK, 32, ERRORS, CH, 1>, miras__run_fast_c2<DK, VB, ERRORS, CH, 1>},
+    {miras__run_fast_c3<DK, 32, ERRORS, CH>, miras__run_fast_c3<DK, VB, ERRORS, CH>},
+    miras__run_fast_c4<DK, DELTA, CH>, miras__run_fast_walk<DK>,
+    CH ? miras__fast_c1_channels<DK>::BYTES + more : (size_t)miras__fast_c1<DK>::BYTES,
+    {miras__fast_stage<DK, 32, ERRORS, CH>::BYTES, miras__fast_stage<DK, VB, ERRORS, CH>::BYTES},
+    miras__fast_c4<DK, CH>::BYTES + more, miras__fast_walked<DK>::BYTES
+  };
   return s;
 }
 template <int DELTA, int CH> static miras__fast_set miras__fast_chunk_kernels(size_t dk) {
@@ -6678,13 +6659,13 @@ static void miras__fast_add_parts(const miras__fast_layer *a, int param, const f
 }
 
 /* P: forward one launch, back two, and sums over sequences. */
-static void miras__fast_perceptron(const miras__fast_layer *a,
-                                   const miras_fast::miras__fast_chunks *rows, int back) {
+static void miras__fast_perceptrons(const miras__fast_layer *a, const miras__fast_chunks *rows,
+                                    int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__plan *q = &m->plan;
   const miras__gates *momentum = &m->gate[MIRAS__MOMENTUM];
   const size_t tasks = (size_t)rows->batch * m->heads;
-  miras_fast::miras__fast_perceptron x;
+  miras__fast_perceptron x;
   size_t room, more;
   float *dinit;
   (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, miras__fast_clusters(),
@@ -6692,17 +6673,17 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
   dinit = x.of.dinit, x.of = *rows, x.of.dinit = dinit;
   x.momentum_gate = momentum->count > 0, x.one_momentum = q->d.momentum;
   if (momentum->count) x.momentum = miras__fast_floats(a, m->gated) + momentum->first;
-  more = (2 + x.speed + x.target) * x.slot * sizeof(miras__bf16);
+  more = (2 + x.speed + x.target) * x.slot * sizeof(bf16);
   x.stay = miras__fast_has_room(room + more), room += x.stay ? more : 0;
   x.gain = miras__fast_param(a, MIRAS__W_GAIN), x.bias = miras__fast_param(a, MIRAS__W_BIAS);
   x.epsilon = q->d.norm_epsilon > 0 ? q->d.norm_epsilon : 1e-5f;
   x.rates = (int)q->d.token_rates, x.function = (int)q->d.activation, x.again = back;
   if (x.rates) x.rho = miras__fast_param(a, MIRAS__W_RATES);
-  miras__fast_launch(a->f, miras_fast::miras__run_fast_p1, tasks * x.ranks, 256, room, x, x.ranks);
+  miras__fast_launch(a->f, miras__run_fast_p1, tasks * x.ranks, 256, room, x, x.ranks);
   if (!back) return;
   if (momentum->count)
     x.dmomentum = (float *)(void *)miras__fast_grad(a, m->gated) + momentum->first;
-  miras__fast_launch(a->f, miras_fast::miras__run_fast_p2, tasks * x.ranks, 256, room, x, x.ranks);
+  miras__fast_launch(a->f, miras__run_fast_p2, tasks * x.ranks, 256, room, x, x.ranks);
   miras__fast_add_parts(a, MIRAS__W_MEMORY, dinit, m->heads * q->weights, rows->batch);
   miras__fast_add_parts(a, MIRAS__W_GAIN, x.dgain, m->value, rows->batch);
   miras__fast_add_parts(a, MIRAS__W_BIAS, x.dbias, m->value, rows->batch);
@@ -6710,7 +6691,7 @@ static void miras__fast_perceptron(const miras__fast_layer *a,
 }
 
 /* The launches of a memory of dk by x.value: forward, or back, with C1 and C2 once more. */
-static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast_chunks &x,
+static void miras__fast_chunks_run(miras__fast *f, const miras__fast_chunks &x,
                                    size_t dk, int back) {
   const miras__fast_set run =
     x.apart ? miras__fast_chunk_kernels<2, 1>(dk)
@@ -6727,7 +6708,7 @@ static void miras__fast_chunks_run(miras__fast *f, const miras_fast::miras__fast
                    miras__fast_has_room(run.bytes2[1]);
   const size_t across = wide ? 64 : 32, blocks = tasks * (x.value / across);
   const size_t more = x.delta ? tasks * (dk / across) : 0, bytes = run.bytes2[wide];
-  miras_fast::miras__fast_chunks left = x;           /* what C2 and C3 read                       */
+  miras__fast_chunks left = x;           /* what C2 and C3 read                       */
   int way;
   left.segment = (unsigned)(segment ? segment : x.chunks), left.segments = (unsigned)segments;
   if (x.channels) {
@@ -6770,12 +6751,12 @@ static void miras__fast_token_run(miras__fast *f, miras__fast_token *x, size_t t
 /* A memory that erases apart, of two rows a token: arrays, or their gradients, become every other
  * row of others, or come from there. */
 static void miras__fast_apart(const miras__fast_layer *a, const miras__op *o,
-                              miras_fast::miras__fast_chunks x, int back) {
+                              miras__fast_chunks x, int back) {
   const miras__mixer *m = &a->p->mixer;
   const size_t keys = m->heads * m->dk, n = 2 * a->rows, value = m->value;
-  miras__bf16 *const q = a->f->pairs, *const k = q + n * keys, *const z = k + n * keys;
-  miras__bf16 *const v = z + n * keys, *const y = v + n * value;
-  const struct { int of; miras__bf16 *x, *d; size_t cols; float by; } all[6] = {
+  bf16 *const q = a->f->pairs, *const k = q + n * keys, *const z = k + n * keys;
+  bf16 *const v = z + n * keys, *const y = v + n * value;
+  const struct { int of; bf16 *x, *d; size_t cols; float by; } all[6] = {
     {o->in[0], q + keys, x.q_left + keys, keys, 1}, {m->k, k + keys, x.k_end + keys, keys, 1},
     {m->replace, k, x.k_end, keys, 1}, {m->erase, z, x.k_left, keys, -1},
     {m->v, v + value, v + value, value, 1}, {o->out, y + value, y + value, value, 1}
@@ -6792,8 +6773,8 @@ static void miras__fast_apart(const miras__fast_layer *a, const miras__op *o,
   for (i = 0; i < 12; i++) {         /* five arrays and dy go, y or five gradients come           */
     const int of = all[i % 6].of, comes = i > 5, grad = comes ? back : i == 5;
     const size_t cols = all[i % 6].cols;
-    miras_fast::miras__fast_map copy = miras__fast_map_of(a, miras_fast::MIRAS__MAP_COPY, cols);
-    miras__bf16 *const one = grad ? miras__fast_d(a, of, 0) : miras__fast_x(a, of, 0);
+    miras__fast_map copy = miras__fast_map_of(a, MIRAS__MAP_COPY, cols);
+    bf16 *const one = grad ? miras__fast_d(a, of, 0) : miras__fast_x(a, of, 0);
     const unsigned ld = grad ? miras__fast_ldd(a, of) : miras__fast_ldx(a, of);
     if (i == 6) miras__fast_chunks_run(a->f, x, m->dk, back);
     if (comes ? back == (i == 11) : grad && !back) continue;
@@ -6807,6 +6788,7 @@ static void miras__fast_apart(const miras__fast_layer *a, const miras__op *o,
 static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, int back) {
   const miras__mixer *m = &a->p->mixer;
   const miras__gates *keep = &m->gate[MIRAS__KEEP], *step = &m->gate[MIRAS__STEP];
+  const int frozen = m->plan.engine == MIRAS__RUN_FROZEN;
   miras__fast_chunks x = a->f->chunks;
   float *const gates = m->gated ? miras__fast_floats(a, m->gated) : NULL;
   float *const dgates = m->gated ? (float *)(void *)miras__fast_grad(a, m->gated) : NULL;
@@ -6846,13 +6828,11 @@ static void miras__fast_memory(const miras__fast_layer *a, const miras__op *o, i
   x.dv = miras__fast_d(a, m->v, 0), x.ld_dv = miras__fast_ldd(a, m->v);
   if (keep->count) x.dkeep = dgates + keep->first;
   if (step->count) x.dstep = dgates + step->first;
-  if (m->plan.engine == MIRAS__RUN_FROZEN) {
-    ::miras__fast_perceptron(a, &x, back);
-    return;
-  }
-  if (m->plan.streams > 1) miras__fast_apart(a, o, x, back);
+  if (frozen) miras__fast_perceptrons(a, &x, back);
+  else if (m->plan.streams > 1) miras__fast_apart(a, o, x, back);
   else miras__fast_chunks_run(a->f, x, m->dk, back);
-  if (back) miras__fast_add_parts(a, MIRAS__W_MEMORY, x.dinit, m->heads * m->dk * m->dv, x.batch);
+  if (back && !frozen)
+    miras__fast_add_parts(a, MIRAS__W_MEMORY, x.dinit, m->heads * m->dk * m->dv, x.batch);
 }
 
 /* Keys of gates, perhaps with what is erased apart, the bonus, and values that are mixed in. */
@@ -7090,20 +7070,6 @@ int miras_cuda_fast_runs(char *why, size_t why_size) {
   return 1;
 }
 
-/* Has a block of the device at hand, in clusters or alone, the memory for perceptrons? */
-static int miras__fast_perceptrons_run(const miras__fast *f) {
-  const int clusters = miras__fast_clusters();
-  size_t room = 0;
-  int i;
-  for (i = 0; i < f->m->desc.layers && miras__fast_has_room(room); i++) {
-    const miras__mixer *m = &f->m->layers[i].p->mixer;
-    miras_fast::miras__fast_perceptron x;
-    if (m->heads && m->plan.engine == MIRAS__RUN_FROZEN)
-      (void)miras__fast_perceptron_at(&m->plan, 1, 1, clusters, NULL, &room, &x);
-  }
-  return miras__fast_has_room(room);
-}
-
 /* Lay it out at `device`, and send it the model. */
 static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
                                      cudaStream_t stream) {
@@ -7112,9 +7078,10 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   size_t block = 0;
   int i, j;
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
-  if (!miras_cuda_fast_runs(NULL, 0) || !miras__fast_perceptrons_run(f)) return MIRAS_ERR_DEVICE;
+  if (!miras_cuda_fast_runs(NULL, 0)) return MIRAS_ERR_DEVICE;
   f->base = (char *)device, f->stream = stream;
   miras__fast_layout(f);
+  if (!miras__fast_has_room(f->shared)) return MIRAS_ERR_DEVICE;
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
   miras__fast_send(f, f->params, m->params, m->param_count * 4);
   for (i = 0; i < m->view_count; i++) {
@@ -7449,15 +7416,13 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
                                       const miras_cuda_fast_memory_grads *g, int back, void *room,
                                       size_t *bytes, cudaStream_t stream) {
   const size_t there = *bytes;
-  miras__chunk_needs needs;
-  miras__fast f;
-  miras_fast::miras__fast_chunks *const c = &f.chunks;
-  miras_fast::miras__fast_conv sum;
-  miras__bf16 *own[2] = {NULL, NULL};
+  miras__chunk_needs needs = {};
+  miras__fast f = {};
+  miras__fast_chunks *const c = &f.chunks;
+  miras__fast_conv sum = {};         /* of heads that share keys                                  */
+  bf16 *own[2] = {NULL, NULL};
   size_t dk, dv, rows;
   int i;
-  memset((void *)&f, 0, sizeof f);
-  memset(&needs, 0, sizeof needs);
   *bytes = 0;
   if (!x || x->batch < 1 || x->length < 1 || (double)x->batch * (double)x->length > 16777216.0 ||
       x->heads < 1 || x->heads > 4096 || x->key_heads < 1 || x->heads % x->key_heads ||
@@ -7497,13 +7462,12 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
     c->dkeep = x->decay ? g->decay : NULL, c->dstep = x->step ? g->step : NULL;
   }
   miras__fast_chunks_run(&f, *c, dk, back);
-  memset((void *)&sum, 0, sizeof sum);               /* of heads that share keys                  */
   sum.items = (unsigned)(rows * (size_t)x->key_heads), sum.heads = (unsigned)x->key_heads;
   sum.group = c->group, sum.n = (unsigned)dk, sum.lanes = sum.n / 8, sum.scale = 1;
   sum.ldd = c->ld_dq, sum.ldy = c->ldq;
   for (i = 0; i < 2 && own[i]; i++) {
     sum.d = own[i], sum.y = i ? g->key : g->query;
-    miras__fast_groups(&f, miras_fast::miras__run_fast_conv_back, sum);
+    miras__fast_groups(&f, miras__run_fast_conv_back, sum);
   }
   return f.failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }

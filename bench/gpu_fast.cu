@@ -25,6 +25,7 @@
 #include "../miras.h"
 static size_t few = 32;              /* heads and 64 columns of values, up to which texts are cut */
 #define MIRAS__FAST_FEW few
+#define MIRAS__FAST_SEGMENT 16
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 

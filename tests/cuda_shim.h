@@ -725,13 +725,13 @@ struct cudaLaunchConfig_t {         /* two names of its own are others' here    
   cudaLaunchAttribute *attrs;
   unsigned numAttrs;
 };
-/* With the one attribute that is used: clusters, whose blocks work together. */
+/* With one attribute or none: clusters, whose blocks work together. */
 template <class A>
 SHIM_UNWATCHED static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *x,
                                                      void (*kernel)(const A), const A &a) {
   const unsigned cluster = x->numAttrs ? x->attrs->val.clusterDim.x : 1;
-  if (shim_code < 90 || !cluster || cluster > 8 || x->grid.x % cluster ||
-      x->block.x % 32) {
+  if (cluster != 1 && (shim_code < 90 || !cluster || cluster > 8 || x->grid.x % cluster ||
+                       x->block.x % 32)) {
     fprintf(stderr, "%s: a card refuses clusters of %u in %u blocks\n",
             shim_name((uintptr_t)kernel), cluster, x->grid.x);
     exit(1);

@@ -745,7 +745,8 @@ static int reads_column(const trial *t, int of, size_t at) {
   if (of == o->out) return r->by_head || (at >= o->out_at && at < o->out_at + o->cols);
   for (int i = 0; i < 3; i++) {
     const size_t cols = o->what == MIRAS__OP_TIMES    ? p->param[o->param].rows
-                        : o->what == MIRAS__OP_BRANCH ? p->array[of].dim
+                        : o->what == MIRAS__OP_BRANCH
+                          ? (i && o->param ? p->param[o->param].rows : p->width)
                         : o->what == MIRAS__OP_CONV   ? (size_t)r->heads * r->dim
                         : o->what == MIRAS__OP_SKIP   ? p->mixer.value
                         : o->what == MIRAS__OP_ATTEND ? (i ? p->attending.k : p->attending.q)
@@ -878,6 +879,7 @@ typedef struct op_case {
   void (*change)(miras_layer_desc *d);
 } op_case;
 
+static const char *program;          /* of its layer, which change may set                        */
 static void operations(const op_case *c, int length) {
   miras_model_desc d;
   miras_trainer_desc td;
@@ -890,8 +892,10 @@ static void operations(const op_case *c, int length) {
   d.layer[0].memory.heads = c->heads;
   d.layer[0].memory.key_dim = c->dk, d.layer[0].memory.value_dim = c->dv;
   d.layer[0].mixer.qk_heads = c->qk_heads;
+  program = NULL;
   if (c->change) c->change(&d.layer[0]);
-  if (!c->dk) memcpy(d.pattern, "a", 2);
+  d.program = program;
+  if (!c->dk) memcpy(d.pattern, program ? "m" : "a", 2);
   b.m = miras_model_open(&d, NULL, why, sizeof why);
   memset(&td, 0, sizeof td);
   td.batch = 2, td.context = length;
@@ -991,6 +995,16 @@ static void beside(miras_layer_desc *d) {
   d->type = MIRAS_LAYER_PARALLEL;
 }
 
+/* Branches that begin at a later column, with a matrix and without. */
+static void later_columns(miras_layer_desc *d) {
+  memset(d, 0, sizeof *d);
+  d->type = MIRAS_LAYER_MLP;
+  program = "h = norm x norm1.gain; ab = times h a.weight 24 b.weight 16\n"
+            "mid = branch ab@b.weight:16 o.weight; more = branch ab:24 p.weight\n"
+            "h2 = norm more norm2.gain; cd = times h2 c.weight 8 v.weight 32\n"
+            "near = branch cd@v.weight:32; out = branch cd:8 q.weight";
+}
+
 static const op_case op_cases[] = {
   {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 40, NULL},
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 32, NULL},
@@ -1023,7 +1037,8 @@ static const op_case op_cases[] = {
   {"parallel", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 32, beside},
   {"attention, yarn", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, yarn},
   {"kda, anew", MIRAS_PRESET_KDA, 64, 64, 2, 1, 32, anew},
-  {"gated-deltanet, anew", MIRAS_PRESET_GATED_DELTANET, 32, 32, 3, 0, 32, anew_often}
+  {"gated-deltanet, anew", MIRAS_PRESET_GATED_DELTANET, 32, 32, 3, 0, 32, anew_often},
+  {"later columns", MIRAS_PRESET_GATED_DELTANET, 0, 0, 2, 0, 32, later_columns}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
