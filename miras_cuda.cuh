@@ -3558,8 +3558,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_
   miras__bring_wait<0>();
   if (AGAIN ? a.finds : a.last && of.end == a.chunks)
     miras__state_floats<DK, VB, 0>(&a, AGAIN ? miras__floats_found<DK, 0>(&a, i, of.first)
-                                          : miras__floats_given<DK>(&a, a.last, i),
-                                1, 0, column, s);
+                                             : miras__floats_given<DK>(&a, a.last, i),
+                                   1, 0, column, s);
 }
 
 /* C3: back through the chunks. */
@@ -3611,21 +3611,19 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
       __syncthreads();               /* all have read dY, which decays where it lies              */
     }
     MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-      const unsigned r = from + 8 * h;
+      const unsigned r = from + 8 * h, keeps = r < at.rows && !a.finds;
       const float z = CH ? 1 : miras__left(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
       const float by = CH ? 1 : miras__left(g[r]);
       const size_t place = at.h * a.value + column + 2 * (lane % 4);
       bf16 *const zs = a.z + (at.row + r) * a.ldw + place;
       bf16 *const dv = a.dv + (at.row + r) * a.ld_dv + place;
-      const int keeps = r < at.rows && !a.finds;
       MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
         const unsigned j = 8 * n + 2 * (lane % 4);
         bf16 *const dy = now + room::V + r * room::LDV + j;
         const unsigned d = *(const unsigned *)(const void *)dy;
         const float z0 = x[n][2 * h], z1 = x[n][2 * h + 1];
         if (!CH) miras__put2(dy, by * miras__of_low(d), by * miras__of_high(d));
-        if (DELTA)
-          miras__put2(all + room::U + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
+        if (DELTA) miras__put2(all + room::U + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
         if (keeps) miras__put2(zs + 8 * n, z0, z1), miras__put2(dv + 8 * n, rate * z0, rate * z1);
       }
     }
@@ -3635,8 +3633,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
     if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::U);
     if (a.finds ? c == of.first : (!c || at.anew) && a.dinit) {
       miras__state_floats<DK, VB, 0>(&a, a.finds ? miras__floats_found<DK, 1>(&a, i, c)
-                                              : miras__floats_given<DK>(&a, a.dinit, i),
-                                  1, begun, column, s);
+                                                 : miras__floats_given<DK>(&a, a.dinit, i),
+                                     1, begun, column, s);
       MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++) miras__clear<VB / 8>(s[t]);
       begun = 1;
     }
