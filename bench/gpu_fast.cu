@@ -11,7 +11,8 @@
  *   memory  matrix memories on their own, there and back: 4 texts of 8,192 tokens, 32 heads of
  *           128 x 128 (16 of keys), with errors and a decay per head, and one per channel; 1 text,
  *           8, 16 and 32 heads, in one piece and in segments, side by side; and the
- *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden
+ *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden, 6 of 128, 512
+ *           hidden; and of 2 texts in clusters of 1, 2 and 4 blocks
  *   attention   of 4 texts of 8,192 tokens that see all before them, 32 heads of 128, 8 of keys
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
  *   session a token of 1 and of 8 texts through the model, its weights bf16 and q8, and what a copy
@@ -26,6 +27,8 @@
 static size_t few = 32;              /* heads and 64 columns of values, up to which texts are cut */
 #define MIRAS__FAST_FEW few
 #define MIRAS__FAST_SEGMENT 16
+static size_t cluster;               /* blocks of a perceptron's; 0: as its sizes say             */
+#define MIRAS__FAST_CLUSTER cluster
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 
@@ -341,6 +344,12 @@ int main(void) {
   if (asked("memory")) {
     time_memory(MIRAS_PRESET_TITANS, 8, 1024, 12, 64);
     time_memory(MIRAS_PRESET_TTT_MLP, 8, 1024, 12, 64);
+    time_memory(MIRAS_PRESET_TITANS, 8, 1024, 6, 128);
+    for (cluster = 1; cluster <= 4; cluster *= 2) {
+      printf("in clusters of %d: ", (int)cluster);
+      time_memory(MIRAS_PRESET_TITANS, 2, 1024, 12, 64);
+    }
+    cluster = 0;
   }
   if (asked("attention")) time_memory((miras_preset)kind, 4, 8192, -32, 128);
   for (int texts = 1; asked("session") && texts <= 8; texts *= 8)
