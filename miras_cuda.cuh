@@ -1706,7 +1706,7 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
 namespace { inline namespace miras_fast {   /* the host's side needs no name of it            */
 
-#define bf16 bf16             /* in this part of the file                                  */
+#define bf16 miras__bf16             /* in this part of the file                                  */
 typedef uint16_t bf16;
 
 /* Instructions of compute capability 8.0, or what stands for them without nvcc; and a grid whose
