@@ -3647,8 +3647,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
 /* From segment to segment: E of each becomes the state that it ends with, or R the gradient of that
  * which it begins with. What T and S have beside bfloat16 is another factor. */
 template <int DK> struct miras__fast_walked {
-  enum { LDT = DK + 8, LOW = DK * LDT, S = 2 * LOW, SLOW = S + DK * 40,
-         BYTES = 2 * (SLOW + DK * 40) };
+  enum { LDT = DK + 8, REST = DK * LDT, S = 2 * REST, S_REST = S + DK * 40,
+         BYTES = 2 * (S_REST + DK * 40) };
 };
 template <int DK>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_walk(const __grid_constant__ miras__fast_chunks a) {
@@ -3679,20 +3679,20 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_walk(const __grid_constant__ miras__fas
         miras__get8(u, ends.at + e / DK * ends.down + a.value + e % DK);
         miras__put8(t, u);
         for (unsigned l = 0; l < 8; l++) u[l] -= miras__wide(miras__near(u[l]));
-        miras__put8(t + room::LOW, u);
+        miras__put8(t + room::REST, u);
       }
       miras__state_put<DK, 32>(all + room::S, s);
       MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
         MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++)
           s[t][l / 4][l % 4] -= miras__wide(miras__near(s[t][l / 4][l % 4]));
-      miras__state_put<DK, 32>(all + room::SLOW, s);
+      miras__state_put<DK, 32>(all + room::S_REST, s);
       __syncthreads();
       MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++) {
         const unsigned r = 16 * (warp + 4 * t);
         miras__clear<4>(s[t]);
         for (unsigned l = 0; l < 3 && r < DK; l++) {
-          const bf16 *const u = all + (l == 1 ? room::LOW : 0);
-          const bf16 *const v = all + (l == 2 ? room::SLOW : room::S);
+          const bf16 *const u = all + (l == 1 ? room::REST : 0);
+          const bf16 *const v = all + (l == 2 ? room::S_REST : room::S);
           if (a.back) miras__warp_times<4, 1, 0>(s[t], u, room::LDT, r, v, 40, 0, 0, DK);
           else miras__warp_times<4, 0, 0>(s[t], u, room::LDT, r, v, 40, 0, 0, DK);
         }
