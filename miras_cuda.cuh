@@ -71,9 +71,9 @@ extern "C" {
  * the copies of matrices that products read are bfloat16, parameters, moments, gradients of
  * parameters, states at work and all sums are float. Results have the same bits from run to run,
  * and differ from the host's by rounding. The list of a layer's operations is the list of launches:
- * one each, two of a matrix memory; back two to six where sums follow. Of shared memory a block
- * takes, with matrices of key_dim 32, 64 or 128, up to 80, 97 or 136 KB, with errors and decays per
- * channel 89, 115 or 168 KB, more where a device has it; perceptrons more than that.
+ * one each, two of a matrix memory, four in segments; back two to nine where sums follow. A block's
+ * shared memory is, with matrices of key_dim 32, 64 or 128, up to 80, 97 or 136 KB, with errors and
+ * decays per channel 89, 115 or 168 KB, more where a device has it; perceptrons more than that.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions, gates of
  * decays, learning rates and momentum, skips, pointwise operations, token shifts with learned
@@ -1384,7 +1384,7 @@ typedef struct miras__held_trainer {
 static_assert(sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
                 sizeof(miras__held_trainer) <= sizeof(miras_cuda_session), "where it is held");
 
-/* Of a trainer or a session; NULL of none. */
+/* The record that a trainer or a session holds; NULL of none. */
 template <class T> static miras__held_trainer *miras__held_of(const T *t) {
   return t ? (miras__held_trainer *)(void *)(uintptr_t)t->held : NULL;
 }
@@ -1704,7 +1704,7 @@ miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStrea
  * One launch an operation, 16 bytes an access, bfloat16 rows and float sums; every sum has one
  * order, fixed by the sizes of the call, and no float is added to by two threads. Rows are those of
  * all sequences of a call, [N, ld], ld a multiple of 8; heads of a row lie side by side. */
-namespace { inline namespace miras_fast {   /* the host's side needs no name of it            */
+namespace { inline namespace miras_fast {     /* the host's side needs no name of it              */
 
 #define bf16 miras__bf16             /* in this part of the file                                  */
 typedef uint16_t bf16;
@@ -2965,12 +2965,12 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  *   dU = P' dY + diag(exp(G_63 - G)) K dS         dV = diag(b) Z
  *   dS <- exp(G_63) dS + Q' diag(exp G) dY - K' diag(exp z) diag(b) Z
  *   dP = dY U'      d(diag(b) N) = -Z U'
- * Of few heads with many chunks, segments of chunks go side by side. Each is linear in the state S
- * that it begins with: it ends with T S + E, and back it begins with T' dS + R. A first grid finds
- * E, by beginning with nothing, and the columns of T, by beginning with I where nothing is written;
- * without errors T is the decay. One goes from segment to segment, then C2 through all of them; C3
- * does the same from the text's end. Where segments begin does not depend on what is behind them,
- * nor on other texts. */
+ * Where heads are few and chunks many, segments of chunks go side by side. Each is linear in the
+ * state S that it begins with: it ends with T S + E, and back it begins with T' dS + R. A first
+ * grid finds E, by beginning with nothing, and the columns of T, by beginning with I where nothing
+ * is written; without errors T is the decay. A second one walks from segment to segment, then C2
+ * goes through all of them; C3 does the same from the text's end. Where segments begin does not
+ * depend on what is behind them, nor on other texts. */
 typedef struct miras__fast_chunks {
   const bf16 *q, *k, *v, *d;         /* [N, ld]; d: the gradient of y                             */
   const bf16 *apart;                 /* NULL, or where errors are read, ldk apart, of two rows a
@@ -2993,7 +2993,7 @@ typedef struct miras__fast_chunks {
   float *ends, *begins;              /* [B heads segments, key, value key] E and T; [.., value] R */
   unsigned batch, heads, group, tokens, chunks, value;
   unsigned segment, segments;        /* chunks of a segment; of all, 1: there are none            */
-  int finds, back;                   /* E and T, or R, alone; the walk is one back                */
+  int finds, back;                   /* 1: E and T, or R, are found; the walk is one back         */
   unsigned every, grid;              /* 0, or reset_every; heads take turns on the grid           */
   int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
@@ -3439,7 +3439,7 @@ __device__ static inline void miras__state_floats(const miras__fast_chunks *a,
     }
 }
 
-/* What a block of C2 and C3 goes through: chunks first..end - 1 of head i. */
+/* A block of C2 and C3 goes through chunks first..end - 1 of head i, columns from `column` on. */
 typedef struct miras__fast_stretch {
   unsigned i, first, end, column;
 } miras__fast_stretch;
@@ -3645,7 +3645,8 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
 }
 
 /* From segment to segment: E of each becomes the state that it ends with, or R the gradient of that
- * which it begins with. What T and S have beside bfloat16 is another factor. */
+ * which it begins with. T and S are each a sum of two in bfloat16, whose products but the least are
+ * added, since what one of them loses would add up over segments. */
 template <int DK> struct miras__fast_walked {
   enum { LDT = DK + 8, REST = DK * LDT, S = 2 * REST, S_REST = S + DK * 40,
          BYTES = 2 * (S_REST + DK * 40) };
@@ -4246,10 +4247,10 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  *     bB += x' bz + E
  * Hidden numbers are shared out: a block has its columns of W1 and rows of W2, the first one the
  * row of biases too (others a 0 for that 1), and what is [C, hidden]; what is of keys is made by
- * all alike. Of sums over hidden numbers each has its part: z2 and Z2; X2 x2' and so P and bd2 of
- * W2; bQ of W1 and so bK and bq; bG, bN, ba, bf, bh and so gradients of gates, all linear in each
- * other. They are added in the order of blocks, where each has stored its part and all have met:
- * Z2, z2, bd2 with u1 W2, and bK, bq and gates when a chunk is done. */
+ * all alike. A sum over hidden numbers is there in parts, one a block: z2 and Z2; X2 x2' and so P
+ * and bd2 of W2; bQ of W1 and so bK and bq; bG, bN, ba, bf, bh and so gradients of gates, all
+ * linear in each other. They are added in the order of blocks, where each has stored its part and
+ * all have met: Z2, z2, bd2 with u1 W2, and bK, bq and gates when a chunk is done. */
 typedef struct miras__fast_perceptron {
   miras__fast_chunks of;             /* rows, gates and their gradients; sizes of the call        */
   const float *momentum, *gain, *bias, *rho;
@@ -5595,7 +5596,7 @@ typedef struct miras__fast {
 } miras__fast;
 typedef char miras__fast_fits[sizeof(miras__fast) <= sizeof(((miras_cuda_fast *)0)->held) ? 1 : -1];
 
-/* Of a trainer or a session; NULL of none. */
+/* The record that a trainer or a session holds; NULL of none. */
 template <class T> static miras__fast *miras__fast_of(const T *f) {
   return f ? (miras__fast *)(void *)(uintptr_t)f->held : NULL;
 }
@@ -5699,7 +5700,8 @@ static size_t miras__fast_chunk_count(const miras__mixer *m, size_t tokens) {
 }
 
 /* What memories take: numbers of all [heads, 64 chunks], of logarithms, of chunks' squares and
- * states, of initial states, and of rows of values, and of keys with a decay per channel. */
+ * states, of initial states, and of rows of values, and of keys with a decay per channel; of rows
+ * that erase apart; and of what segments end and begin with. */
 typedef struct miras__chunk_needs {
   size_t heads, logs, squares, states, inits, rows, left, pairs, ends, begins;
 } miras__chunk_needs;
@@ -6618,7 +6620,7 @@ static void miras__fast_gating(const miras__fast_layer *a, const miras__op *o, i
 }
 
 /* The chunk kernels of a width of keys: C1; C2 forward and again, C3, by 32 and 64 columns of
- * values; C4; and their bytes of shared memory. */
+ * values; C4; the walk over segments; and their bytes of shared memory. */
 typedef void miras__fast_grid(const miras__fast_chunks);
 typedef struct miras__fast_set {
   miras__fast_grid *c1, *c2[2], *again[2], *c3[2], *c4, *walk;
@@ -6688,7 +6690,8 @@ static void miras__fast_perceptrons(const miras__fast_layer *a, const miras__fas
   if (x.rates) miras__fast_add_parts(a, MIRAS__W_RATES, x.drho, x.chunk, tasks);
 }
 
-/* The launches of a memory of dk by x.value: forward, or back, with C1 and C2 once more. */
+/* The launches of a memory of dk by x.value: forward, or back, with C1 and C2 once more. Of
+ * segments C2, and C3, run first to find what the walk goes through. */
 static void miras__fast_chunks_run(miras__fast *f, const miras__fast_chunks &x,
                                    size_t dk, int back) {
   const miras__fast_set run =
