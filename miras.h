@@ -5425,41 +5425,43 @@ static int miras__whole(char *why, size_t size, const char *field, int value, in
   return miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high), 0;
 }
 
+#ifndef MIRAS__DEVICE   /* which takes those here: their arguments belong to both */
 /* Width of phi(k). */
-static int miras__features(const miras_memory_desc *d) {
+static MIRAS__BOTH int miras__features(const miras_memory_desc *d) {
   return d->feature_map == MIRAS_FN_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
                                            : d->key_dim;
 }
 
 /* The biases with a threshold: the Huber family, the shift, the caller's. */
-MIRAS__INLINE int miras__has_threshold(miras_bias b) {
+MIRAS__BOTH MIRAS__INLINE int miras__has_threshold(miras_bias b) {
   return b >= MIRAS_BIAS_HUBER && b <= MIRAS_BIAS_CUSTOM;
 }
 
 /* By how much faster than the error the slope of a bias grows, at most: p - 1 for |r|^p. */
-static float miras__bias_growth(const miras_memory_desc *d) {
+static MIRAS__BOTH float miras__bias_growth(const miras_memory_desc *d) {
   return (d->bias == MIRAS_BIAS_LP || d->bias == MIRAS_BIAS_LP_SMOOTH) && d->p > 2 ? d->p - 1 : 1;
 }
 
 /* Numbers per token, head and inner step of a gate that varies, else 0. A channel is an entry
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
-MIRAS__INLINE size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
+MIRAS__BOTH MIRAS__INLINE size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate >= MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
 /* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
-MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
+MIRAS__BOTH MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
   return sizeof n < 8 && a <= 0xffffffffu ? (size_t)a % n : (size_t)(a % n);
 }
 
-static size_t miras__keep_width(const miras_memory_desc *d) {
+static MIRAS__BOTH size_t miras__keep_width(const miras_memory_desc *d) {
   return d->decay_gate == MIRAS_GATE_CHANNEL && d->architecture == MIRAS_ARCH_MATRIX
            ? (size_t)miras__features(d) : miras__gate_width(d, d->decay_gate);
 }
 
 /* Head h of H starts anew at tokens t > 0 with (t + o) mod R = 0, where R is reset_every and o is
  * h R / H rounded down to the grid above. Tokens since then, when `position` tokens have passed: */
-static uint64_t miras__since(const miras_memory_desc *d, size_t head, uint64_t position) {
+static MIRAS__BOTH uint64_t miras__since(const miras_memory_desc *d, size_t head,
+                                         uint64_t position) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
   uint64_t offset;
   if (!every) return position;
@@ -5469,13 +5471,14 @@ static uint64_t miras__since(const miras_memory_desc *d, size_t head, uint64_t p
 
 /* The tokens since the last reset as a read between two tokens counts them: a head starts anew with
  * the write that follows, so a read in front of that write sees the old memory. */
-static uint64_t miras__since_read(const miras_memory_desc *d, size_t head, uint64_t position) {
+static MIRAS__BOTH uint64_t miras__since_read(const miras_memory_desc *d, size_t head,
+                                              uint64_t position) {
   return position ? miras__since(d, head, position - 1) + 1 : 0;
 }
 
 /* How many of the next `length` tokens come before the head starts anew. */
-static size_t miras__stretch(const miras_memory_desc *d, size_t head, uint64_t position,
-                             size_t length) {
+static MIRAS__BOTH size_t miras__stretch(const miras_memory_desc *d, size_t head,
+                                         uint64_t position, size_t length) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
   uint64_t left;
   if (!every) return length;
@@ -5485,10 +5488,11 @@ static size_t miras__stretch(const miras_memory_desc *d, size_t head, uint64_t p
 
 /* Is the state swept now that a chunk has closed, `position` tokens after the memory's start? On
  * this grid and not at the end of a call, so that calls may be cut anywhere. */
-static int miras__sweeps(const miras_memory_desc *d, uint64_t position) {
+static MIRAS__BOTH int miras__sweeps(const miras_memory_desc *d, uint64_t position) {
   const size_t chunk = (size_t)d->chunk, grid = MIRAS__SWEEP / chunk * chunk;
   return miras__mod(position, grid ? grid : chunk) == 0;
 }
+#endif
 
 /* Slices of a layer on the simplex: 0 the whole layer is one, 1 each row, 2 each column (@27). */
 static int miras__slice(const miras__plan *p, int layer) {
@@ -6395,8 +6399,6 @@ struct miras__kernels {
 #define MIRAS__SET_SUFFIX _portable
 #define MIRAS__SHARED_SUFFIX _portable
 #define MIRAS__ISA_NAME "portable"
-typedef float miras__vf;
-typedef int miras__vm;
 #define V_W 1
 #define V_MATHS static
 #define K_ROWS4 2
@@ -6417,24 +6419,6 @@ static inline void miras__store_n(float *p, float v, size_t n) {
   (void)n;
   *p = v;
 }
-static inline float miras__pow2(float n) {
-  int32_t bits = ((int32_t)n + 127) * (1 << 23);
-  float v;
-  memcpy(&v, &bits, sizeof v);
-  return v;
-}
-static inline int32_t miras__logb(float x) {
-  int32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return (bits - 0x3f3504f3) >> 23;
-}
-static inline float miras__fraction(float x) {
-  int32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  bits -= miras__logb(x) * (1 << 23);
-  memcpy(&x, &bits, sizeof bits);
-  return x;
-}
 static inline void miras__turned4(float *v, const void *s, size_t lds) {
   (void)lds;
   memcpy(v, s, 4 * sizeof *v);
@@ -6453,8 +6437,6 @@ static inline float miras__hmax(const float *v) {
   return a;
 }
 
-#define V_ZERO() 0.0f
-#define V_SET1(x) ((float)(x))
 #define V_LOAD(p) (*(const float *)(p))
 #define V_STORE(p, v) ((void)(*(p) = (v)))
 #define V_ADD(a, b) ((a) + (b))
@@ -6463,21 +6445,12 @@ static inline float miras__hmax(const float *v) {
 #define V_DIV(a, b) ((a) / (b))
 #define V_FMA(a, b, c) ((a) * (b) + (c))
 #define V_FNMA(a, b, c) ((c) - (a) * (b))
-#define V_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define V_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define V_ABS(a) fabsf(a)
-#define V_NEG(a) (-(a))
 #define V_SQRT(a) sqrtf(a)
-#define V_LT(a, b) ((a) < (b))
-#define V_LE(a, b) ((a) <= (b))
-#define V_SELECT(m, a, b) ((m) ? (a) : (b))
-#define V_COPYSIGN(m, s) copysignf(m, s)
 #ifdef MIRAS__PLAIN_FLOATS
   #define V_ROUND(a) (((a) + 12582912.0f) - 12582912.0f)   /* |a| < 2^22; no call of the library */
 #else
   #define V_ROUND(a) rintf(a)      /* sums that are held with more digits would not round        */
 #endif
-#define V_LOGB(x) ((float)miras__logb(x))
 #define V_BF16(p) miras__bfloat_at(p)
 #define V_F16(p) miras__half_at(p)
 #define V_INT8(p) ((float)*(const signed char *)(p))
@@ -6805,6 +6778,42 @@ static inline float miras__hmax(const v128_t *v) {
 
 #endif
 
+/* words of numbers: of the portable set, and of a thread of a device's */
+#if MIRAS__ISA == MIRAS__ISA_PORTABLE || MIRAS__ISA == MIRAS__ISA_WARP
+typedef float miras__vf;
+typedef int miras__vm;
+static inline float miras__pow2(float n) {
+  int32_t bits = ((int32_t)n + 127) * (1 << 23);
+  float v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+}
+static inline int32_t miras__logb(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (bits - 0x3f3504f3) >> 23;
+}
+static inline float miras__fraction(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits -= miras__logb(x) * (1 << 23);
+  memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+#define V_ZERO() 0.0f
+#define V_SET1(x) ((float)(x))
+#define V_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define V_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define V_ABS(a) fabsf(a)
+#define V_NEG(a) (-(a))
+#define V_LT(a, b) ((a) < (b))
+#define V_LE(a, b) ((a) <= (b))
+#define V_SELECT(m, a, b) ((m) ? (a) : (b))
+#define V_COPYSIGN(m, s) copysignf(m, s)
+#define V_LOGB(x) ((float)miras__logb(x))
+#endif
+
 /* what differs in the width alone */
 #if MIRAS__ISA == MIRAS__ISA_AVX2 || MIRAS__ISA == MIRAS__ISA_AVX512
 static inline miras__vf miras__pow2(miras__vf n) {
@@ -7128,18 +7137,18 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_LANE(v, r) miras__lane_of(v, r)
 #define V_MOST(v) miras__most(v)
 #define V_FRONT(v, n) miras__front(v, n)
-#ifdef __GNUC__
-  #define V_FETCH(p, write) __builtin_prefetch(p, write)
-  #define V_AHEAD(p) __builtin_prefetch(p, 0, 2)
-#else
-  #define V_FETCH(p, write) ((void)0)
-  #define V_AHEAD(p) ((void)0)
-#endif
 #define V_SYNC() ((void)0)
 #define V_KEEP(to, value) ((void)((to) = (value)))
 #define V_UNIT 0
 #define V_UNITS 1
 #define V_MEET() ((void)0)
+#endif
+#if defined(__GNUC__) && MIRAS__ISA < MIRAS__ISA_WARP
+  #define V_FETCH(p, write) __builtin_prefetch(p, write)
+  #define V_AHEAD(p) __builtin_prefetch(p, 0, 2)
+#else
+  #define V_FETCH(p, write) ((void)0)
+  #define V_AHEAD(p) ((void)0)
 #endif
 /* V_FOR by all units of a block, in turn (there is one, but on a GPU): what kernels say whose
  * vectors do not see each other. */
@@ -7478,15 +7487,18 @@ static void miras__map(int f, float *y, const float *x, size_t n) {
 /* Rows y = act(z), then 1 to their end; slope = act'(z), unless it is NULL. */
 static void miras__act_rows(int kind, float *y, size_t ldy, float *slope, const float *z,
                             size_t rows, size_t n) {
-  for (; rows; rows--, y += ldy, z += n, slope = slope ? slope + n : NULL) {
+  size_t r;
+  for (r = V_UNIT; r < rows; r += V_UNITS) {
+    float *to = y + r * ldy, *bend = miras__to(slope, r * n);
+    const float *x = z + r * n;
     vf d, dd;
     if (slope && kind == MIRAS_FN_GELU)
-      V_FOR(n) V_PUT(y, miras__v_gelu_all(V_AT(z), &d, &dd)), V_PUT(slope, d);
+      V_FOR(n) V_PUT(to, miras__v_gelu_all(V_AT(x), &d, &dd)), V_PUT(bend, d);
     else if (slope)
-      V_FOR(n) V_PUT(y, miras__v_act(kind, V_AT(z), &d, &dd)), V_PUT(slope, d);
+      V_FOR(n) V_PUT(to, miras__v_act(kind, V_AT(x), &d, &dd)), V_PUT(bend, d);
     else
-      miras__map(kind, y, z, n);
-    miras__fill(y + n, 1, ldy - n);
+      miras__map(kind, to, x, n);
+    miras__fill(to + n, 1, ldy - n);
   }
 }
 
@@ -9156,14 +9168,16 @@ static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_
  * uncontracted, the same everywhere; 16 columns go side by side, because one alone would wait for
  * memory. */
 
+#if MIRAS__ISA != MIRAS__ISA_WARP   /* which takes the one here */
 /* ginv and its slope dginv/dy at x; 0 outside the domain, where only entries of 0 can lie. */
-static double miras__divergence_map(miras_retention f, double x, double *slope) {
+static MIRAS__BOTH double miras__divergence_map(miras_retention f, double x, double *slope) {
   double r = 1 / x;
   *slope = 0;
   if (x <= 0) return 0;
   *slope = f == MIRAS_RETENTION_CHI2 ? 1 : f == MIRAS_RETENTION_REVERSE_KL ? r * r : 2 * r * r * r;
   return f == MIRAS_RETENTION_CHI2 ? x : f == MIRAS_RETENTION_REVERSE_KL ? r : r * r;
 }
+#endif
 
 /* The roots of slices side by side. */
 typedef struct miras__roots {
@@ -9612,8 +9626,7 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
 #if K_STRIP > 1
   for (; x + 4 * V_W <= c->n; x += 4 * V_W) miras__channel_strip(4, c, g, m, history, x, V_W);
 #endif
-  for (x += V_UNIT * V_W; x < c->n; x += V_UNITS * V_W)
-    miras__channel_strip(1, c, g, m, history, x, c->n - x);
+  for (; x < c->n; x += V_W) miras__channel_strip(1, c, g, m, history, x, c->n - x);
 }
 
 /* Steps of the implicit rule, eta = rate / (1 + rate xx), or with an epsilon that is not 0
@@ -9745,14 +9758,16 @@ MIRAS__INLINE void miras__exact_strip(int back, size_t nv, size_t left, const mi
 }
 
 static void miras__exact_solve(int back, const miras__solve *s, size_t r0, size_t m) {
-  const size_t dv = s->dv, wide = 4 * V_W;
+  const size_t dv = s->dv;
   size_t x = 0;
-  for (; x < dv; x += dv - x < wide ? V_W : wide) {
-    if (back && dv - x >= wide) miras__exact_strip(1, 4, V_W, s, x, r0, m);
-    else if (back) miras__exact_strip(1, 1, dv - x, s, x, r0, m);
-    else if (dv - x >= wide) miras__exact_strip(0, 4, V_W, s, x, r0, m);
+#if K_STRIP > 1
+  for (; dv - x >= 4 * V_W; x += 4 * V_W)
+    if (back) miras__exact_strip(1, 4, V_W, s, x, r0, m);
+    else miras__exact_strip(0, 4, V_W, s, x, r0, m);
+#endif
+  for (x += V_UNIT * V_W; x < dv; x += V_UNITS * V_W)
+    if (back) miras__exact_strip(1, 1, dv - x, s, x, r0, m);
     else miras__exact_strip(0, 1, dv - x, s, x, r0, m);
-  }
 }
 
 /* s <- diag(c) s + sum_r x_r u_r' for a few pairs in one pass over the state, in the place of
@@ -10582,7 +10597,8 @@ static void miras__online_softmax(float *s, float *top, float *sum, float *o, si
 static void miras__online_softmax_rows(float *s, float *top, float *sum, float *o, size_t dv,
                                        size_t count, size_t m) {
   size_t i, j;
-  for (i = 0; i < m; i++, s += count, o += dv) {
+  s += V_UNIT * count, o += V_UNIT * dv;
+  for (i = V_UNIT; i < m; i += V_UNITS, s += V_UNITS * count, o += V_UNITS * dv) {
     float most = top[i], total = sum[i], base, rescale;
     for (j = 0; j < count; j++) most = s[j] > most ? s[j] : most;
     base = most < -FLT_MAX ? 0 : most;
@@ -11736,7 +11752,7 @@ static void miras__conv_fwd(float *z, const miras__conv *x) {
   const size_t dim = x->dim;
   size_t t, h;
   vf d;
-  for (t = 0; t < x->rows; t++) {
+  for (t = V_UNIT; t < x->rows; t += V_UNITS) {
     miras__fetch_next(x->c, x->ldc, t, x->rows, x->heads * dim);
     for (h = 0; h < x->heads; h++) {
       float *to = z + h * x->per + t * dim;
@@ -11880,7 +11896,7 @@ MIRAS__INLINE vf miras__normed(vf x, const miras__norm_row *k, const float *gain
 static void miras__heads_norm_fwd(float *y, size_t ldy, const miras__norming *of) {
   const size_t dim = of->dim;
   size_t t, h;
-  for (t = 0; t < of->rows; t++, y += ldy) {
+  for (t = V_UNIT, y += t * ldy; t < of->rows; t += V_UNITS, y += V_UNITS * ldy) {
     miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *gain = of->gain + h;
@@ -12393,7 +12409,7 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
   const vf b1 = V_SET1(c[0]), a1 = V_SET1(c[1]), b2 = V_SET1(c[2]), a2 = V_SET1(c[3]);
   const vf clip = V_SET1(c[4]), rate = V_SET1(c[5]), root = V_SET1(c[6]), eps = V_SET1(c[7]);
   const vf keep = V_SET1(c[8]);
-  V_FOR(n) {
+  V_SHARE(n) {
     vf d = V_MUL(V_AT(g), clip);
     vf vm1 = V_FMA(b1, V_AT(m), V_MUL(a1, d));
     vf vv1 = V_FMA(b2, V_AT(v), V_MUL(a2, V_MUL(d, d)));
@@ -36508,3 +36524,4 @@ MIRAS__LIGHT_END
 #endif
 #undef MIRAS__IMPLEMENTING
 #endif   /* region K */
+#undef MIRAS__DEVICE

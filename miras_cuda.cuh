@@ -64,6 +64,10 @@
 extern "C" {
 #endif
 
+/* A record whose content is this file's own: bytes, which `first` aligns. */
+#define MIRAS__CUDA_RECORD(name, bytes) \
+  typedef struct name { uint64_t first; unsigned char held[bytes]; } name
+
 #ifndef MIRAS_CUDA_NO_FAST
 /* ---- the fast tier ----
  *
@@ -90,10 +94,7 @@ extern "C" {
  * KB, 99 or 180 where the device has it), or one block where the device, or the program's code for
  * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It
  * reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
-typedef struct miras_cuda_fast {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[7168];
-} miras_cuda_fast;
+MIRAS__CUDA_RECORD(miras_cuda_fast, 7168);
 
 /* Does the device at hand run this tier? 0, and a sentence in why (why_size bytes, or NULL): there
  * is none, or the program's code for it is of a compute capability before 8.0. Then _init, and what
@@ -202,10 +203,7 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
  * scales of 32 along the sum. A text's state: its position, memories in float, what convolutions
  * and windows of attention hold in bfloat16. A text has the same bits in any batch, whatever calls
  * bring it. The session stays where it is. */
-typedef struct miras_cuda_fast_session {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[7168];
-} miras_cuda_fast_session;
+MIRAS__CUDA_RECORD(miras_cuda_fast_session, 7168);
 /* Bytes of device memory for 1..65536 texts; 0 and a sentence in why (why_size bytes, or NULL) if
  * the model is not run here. */
 size_t miras_cuda_fast_session_size(const miras_model *m, int batch, char *why, size_t why_size);
@@ -265,15 +263,11 @@ void *miras_cuda_fast_session_state(const miras_cuda_fast_session *s, int text, 
 
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
-typedef struct miras_cuda_memory {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[2040];
-} miras_cuda_memory;
+MIRAS__CUDA_RECORD(miras_cuda_memory, 2040);
 
 /* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
  * or NULL) if m is NULL, has a choice that calls a function of the caller's, or is too large. */
 size_t miras_cuda_memory_size(const miras_memory *m, char *why, size_t why_size);
-
 /* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
  * parameters and state. m may go afterwards; until `stream` has come past this call it must stay as
  * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes;
@@ -281,27 +275,22 @@ size_t miras_cuda_memory_size(const miras_memory *m, char *why, size_t why_size)
  * failed, and cudaGetLastError says how. */
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
                                     size_t bytes, cudaStream_t stream);
-
 /* Bring parameters and state to m, a memory of the same descriptor (MIRAS_ERR_MISMATCH where a size
  * or one of the four choices differs). They are there when `stream` has come past this call. */
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream);
-
 /* The parameters and the state on the device, as miras_memory_params and miras_memory_state have
  * them on the host. */
 float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count);
 void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
-
 /* As if no token had come. */
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
-
 /* miras_memory_forward and miras_memory_backward with device pointers in x, dx and everywhere: the
  * same shapes, what is overwritten and what is added to. tape: miras_cuda_memory_tape_size floats,
  * or NULL. Not checked here is where in a sequence a call comes, which the device alone knows: a
  * tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off it. */
 miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
                                        float *y, float *tape, cudaStream_t stream);
-
 /* miras_memory_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
 miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
                              cudaStream_t stream);
@@ -317,10 +306,7 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
 /* ---- models ---- */
 
 /* The device half of a model. It refers to the host's, which must stay where it is. */
-typedef struct miras_cuda_model {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[56];
-} miras_cuda_model;
+MIRAS__CUDA_RECORD(miras_cuda_model, 56);
 
 /* As miras_cuda_memory_size and _init. */
 size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size);
@@ -328,8 +314,7 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, vo
                                    size_t bytes, cudaStream_t stream);
 /* Bring the parameters to m, the host's model or one of the same descriptor (MIRAS_ERR_MISMATCH
  * where a size differs). */
-miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
-                                   cudaStream_t stream);
+miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g, cudaStream_t stream);
 /* As miras_model_params: on the device. */
 float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
 
@@ -338,10 +323,7 @@ float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
 
 /* A trainer of a model on the device, which both stay where they are. Calls return before what they
  * ask for is done, in the order of one stream. */
-typedef struct miras_cuda_trainer {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[31800];
-} miras_cuda_trainer;
+MIRAS__CUDA_RECORD(miras_cuda_trainer, 31800);
 
 /* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
 size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
@@ -372,10 +354,7 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 /* ---- running texts, many at a time ---- */
 
 /* `batch` texts side by side, each as miras_session has one. It stays where it is. */
-typedef struct miras_cuda_session {
-  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
-  unsigned char held[31800];
-} miras_cuda_session;
+MIRAS__CUDA_RECORD(miras_cuda_session, 31800);
 
 /* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
  * range or they are too many. */
@@ -422,8 +401,6 @@ namespace { namespace miras_cuda {
 #define MIRAS__KERNEL_PASS
 #define MIRAS__SET_SUFFIX _unit
 #define MIRAS__SHARED_SUFFIX _unit
-typedef float miras__vf;
-typedef int miras__vm;
 #define V_W 16
 #define V_MATHS static inline
 #define V_UNROLL MIRAS__UNROLL
@@ -438,15 +415,6 @@ __device__ static inline float miras__load_n(const float *p, size_t n) {
 }
 __device__ static inline void miras__store_n(float *p, float v, size_t n) {
   if (miras__lane() < n) p[miras__lane()] = v;
-}
-__device__ static inline float miras__pow2(float n) {
-  return __int_as_float(((int)n + 127) * (1 << 23));
-}
-__device__ static inline int miras__logb(float x) {
-  return (__float_as_int(x) - 0x3f3504f3) >> 23;
-}
-__device__ static inline float miras__fraction(float x) {
-  return __int_as_float(__float_as_int(x) - miras__logb(x) * (1 << 23));
 }
 __device__ static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
   for (int k = 0; k < 4; k++) d[k * ldd + miras__lane()] = s[miras__lane() * lds + k];
@@ -470,8 +438,6 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define V_LANE(v, r) miras__at_lane(v, r)
 #define V_MOST(v) miras__hmax(&(v))
 #define V_FRONT(v, n) (miras__lane() < (n) ? (v) : 0.0f)
-#define V_FETCH(p, write) ((void)0)
-#define V_AHEAD(p) ((void)0)
 #define V_SYNC() __syncwarp(miras__unit_mask())
 #define V_KEEP(to, value) do { \
     const float v_kept = (value); \
@@ -481,8 +447,6 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define V_UNIT (threadIdx.x / 16)
 #define V_UNITS (blockDim.x / 16)
 #define V_MEET() __syncthreads()
-#define V_ZERO() 0.0f
-#define V_SET1(x) ((float)(x))
 #define V_LOAD(p) ((p)[miras__lane()])
 #define V_STORE(p, v) ((void)((p)[miras__lane()] = (v)))
 #define V_ADD(a, b) __fadd_rn(a, b)
@@ -491,17 +455,8 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define V_DIV(a, b) __fdiv_rn(a, b)
 #define V_FMA(a, b, c) __fmaf_rn(a, b, c)
 #define V_FNMA(a, b, c) __fmaf_rn(-(a), b, c)
-#define V_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define V_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define V_ABS(a) fabsf(a)
-#define V_NEG(a) (-(a))
 #define V_SQRT(a) __fsqrt_rn(a)
-#define V_LT(a, b) ((a) < (b))
-#define V_LE(a, b) ((a) <= (b))
-#define V_SELECT(m, a, b) ((m) ? (a) : (b))
-#define V_COPYSIGN(m, s) copysignf(m, s)
 #define V_ROUND(a) rintf(a)
-#define V_LOGB(x) ((float)miras__logb(x))
 
 #undef MIRAS__INLINE
 #undef MIRAS__ALWAYS
@@ -534,27 +489,10 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 
 /* ---- types, kernels of a unit ---- */
 
-/* What takes types of the public part alone would be found in both namespaces. */
-#define miras__features miras__cuda_features
-#define miras__bias_growth miras__cuda_bias_growth
-#define miras__gate_width miras__cuda_gate_width
-#define miras__has_threshold miras__cuda_has_threshold
-#define miras__keep_width miras__cuda_keep_width
-#define miras__since miras__cuda_since
-#define miras__since_read miras__cuda_since_read
-#define miras__stretch miras__cuda_stretch
-#define miras__sweeps miras__cuda_sweeps
-#define miras__divergence_map miras__cuda_divergence_map
-#define miras__gemm_room miras__cuda_gemm_room
-#define miras__panel_room miras__cuda_panel_room
-#define miras__rows_room miras__cuda_rows_room
-#define miras__larger miras__cuda_larger
-
 #define static static __device__
 #define miras__kernels miras__unit_kernels
 #define MIRAS__DEVICE MIRAS__DEVICE_TYPES
 #include MIRAS_SELF
-#undef MIRAS__DEVICE
 
 #define MIRAS_X(part, result, name, arguments) static result miras__##name arguments;
 MIRAS__KERNELS(MIRAS_X)
@@ -567,7 +505,6 @@ template <class R, class... P, R (*f)(P...)> struct miras__of_unit<R (*)(P...), 
   struct after { __device__ ~after() { V_SYNC(); } };
   __device__ __noinline__ R operator()(P... p) const {
     after last;
-    (void)last;
     V_SYNC();
     return f(p...);
   }
@@ -587,7 +524,6 @@ struct miras__unit_kernels {
 
 /* ---- kernels of a block, engines ---- */
 
-struct miras__cuda_kernels;
 /* Shared memory of a block: what a kernel returns, then what a grid of tasks is told. */
 #ifdef __CUDACC__
 extern __shared__ __align__(16) float miras__shared[];
@@ -595,37 +531,16 @@ extern __shared__ __align__(16) float miras__shared[];
   #define miras__shared ((float *)shim_shared)
 #endif
 enum { MIRAS__ROOM = 4 };           /* floats before that */
-template <class T> struct miras__of_block { typedef T type; };
-template <> struct miras__of_block<const miras__unit_kernels *> {
-  typedef const miras__cuda_kernels *type;
-};
-template <class T> static T miras__to_unit(T x) { return x; }
 static const miras__unit_kernels miras__of_units = {};
-static const miras__unit_kernels *miras__to_unit(const miras__cuda_kernels *) {
-  return &miras__of_units;
-}
 
-/* What the units of a block share of `count` rows: as many to each, but for the last ones. */
-static unsigned miras__unit(void) { return threadIdx.x / 16; }
-static unsigned miras__units(void) { return blockDim.x / 16; }
-static size_t miras__from(size_t count) {
-  const size_t each = (count + miras__units() - 1) / miras__units();
-  return each * miras__unit() < count ? each * miras__unit() : count;
+/* What the units of a block share of n rows (by 1), or of n elements in vectors (by 16): as much
+ * to each, but for the last ones. Where a unit's share begins, and where it ends. */
+static size_t miras__share(size_t n, size_t by, unsigned unit) {
+  const size_t units = blockDim.x / 16, each = ((n + by - 1) / by + units - 1) / units * by;
+  return each * unit < n ? each * unit : n;
 }
-static size_t miras__till(size_t count) {
-  const size_t each = (count + miras__units() - 1) / miras__units();
-  return each * (miras__unit() + 1) < count ? each * (miras__unit() + 1) : count;
-}
-
-/* The same of n elements, in vectors. */
-static size_t miras__at_from(size_t n) {
-  const size_t at = 16 * miras__from((n + 15) / 16);
-  return at < n ? at : n;
-}
-static size_t miras__at_till(size_t n) {
-  const size_t at = 16 * miras__till((n + 15) / 16);
-  return at < n ? at : n;
-}
+static size_t miras__from(size_t n, size_t by) { return miras__share(n, by, threadIdx.x / 16); }
+static size_t miras__till(size_t n, size_t by) { return miras__share(n, by, threadIdx.x / 16 + 1); }
 
 /* An argument of a kernel of elements, as it is for those from `at` to `end`: arrays begin there,
  * and the number of elements, the one size among the arguments, is theirs. */
@@ -643,10 +558,9 @@ template <class T, class... P> static size_t miras__last(T, P... p) { return mir
  * where it shares what it does by itself (V_UNIT in its text) or reads and stores nothing. */
 enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS, MIRAS__ALL_UNITS };
 template <class F, F f> struct miras__spread { enum { how = MIRAS__ONE_UNIT }; };
-#define MIRAS__SPREAD(name, way)                                                   \
-  template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
-    enum { how = way };                                                            \
-  };
+#define MIRAS__SPREAD(name, way) \
+  template <> \
+  struct miras__spread<decltype(&miras__##name), miras__##name> { enum { how = way }; };
 #define MIRAS_X(name) MIRAS__SPREAD(name, MIRAS__BY_ELEMENTS)
 MIRAS_X(axpy) MIRAS_X(scale) MIRAS_X(add) MIRAS_X(mul) MIRAS_X(muladd) MIRAS_X(fill) MIRAS_X(flush)
 MIRAS_X(copy) MIRAS_X(map) MIRAS_X(act_grad2) MIRAS_X(sub) MIRAS_X(sigmoid_bwd) MIRAS_X(rest)
@@ -658,22 +572,23 @@ MIRAS_X(signed_fwd) MIRAS_X(simplex_fwd) MIRAS_X(simplex_bwd) MIRAS_X(divergence
 MIRAS_X(lq_fwd) MIRAS_X(lq_bwd) MIRAS_X(fold_column) MIRAS_X(online_softmax) MIRAS_X(conjugate_step)
 MIRAS_X(conjugate_end) MIRAS_X(absorb) MIRAS_X(scan_fwd) MIRAS_X(scan_bwd) MIRAS_X(count_meet)
 MIRAS_X(count_take) MIRAS_X(count_bwd) MIRAS_X(wkv_fwd) MIRAS_X(wkv_bwd) MIRAS_X(outer_even)
-MIRAS_X(triangle_bwd) MIRAS_X(conv_bwd) MIRAS_X(linear_run)
+MIRAS_X(triangle_bwd) MIRAS_X(conv_bwd) MIRAS_X(linear_run) MIRAS_X(adamw) MIRAS_X(exact_solve)
+MIRAS_X(heads_norm_fwd) MIRAS_X(conv_fwd) MIRAS_X(act_rows) MIRAS_X(online_softmax_rows)
 #undef MIRAS_X
 
 template <class F, F f, int how> struct miras__by_block;
 template <class... P, void (*f)(P...)>
 struct miras__by_block<void (*)(P...), f, MIRAS__ONE_UNIT> {
-  __device__ __noinline__ void operator()(typename miras__of_block<P>::type... p) const {
-    if (threadIdx.x < 16) miras__of_unit<void (*)(P...), f>()(miras__to_unit(p)...);
+  __device__ __noinline__ void operator()(P... p) const {
+    if (threadIdx.x < 16) miras__of_unit<void (*)(P...), f>()(p...);
     __syncthreads();
   }
 };
 template <class R, class... P, R (*f)(P...)>
 struct miras__by_block<R (*)(P...), f, MIRAS__ONE_UNIT> {
-  __device__ __noinline__ R operator()(typename miras__of_block<P>::type... p) const {
+  __device__ __noinline__ R operator()(P... p) const {
     R r = 0;
-    if (threadIdx.x < 16) r = miras__of_unit<R (*)(P...), f>()(miras__to_unit(p)...);
+    if (threadIdx.x < 16) r = miras__of_unit<R (*)(P...), f>()(p...);
     if (threadIdx.x == 0) *miras__shared = (float)r;
     __syncthreads();
     r = (R)*miras__shared;
@@ -684,7 +599,7 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ONE_UNIT> {
 template <class... P, void (*f)(P...)>
 struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
   __device__ __noinline__ void operator()(P... p) const {
-    const size_t n = miras__last(p...), at = miras__at_from(n), end = miras__at_till(n);
+    const size_t n = miras__last(p...), at = miras__from(n, 16), end = miras__till(n, 16);
     if (at < end) miras__of_unit<void (*)(P...), f>()(miras__of_range(p, at, end)...);
     __syncthreads();
   }
@@ -695,149 +610,76 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
   struct after { __device__ ~after() { __syncthreads(); } };
   __device__ __noinline__ R operator()(P... p) const {
     after last;
-    (void)last;
     return miras__of_unit<R (*)(P...), f>()(p...);
   }
 };
 
 /* What a kernel is instead of a call by one unit. */
-#define MIRAS__IS(name)                                                                           \
-  template <>                                                                                     \
-  struct miras__by_block<decltype(&miras__##name), miras__##name, MIRAS__ONE_UNIT>                \
-      : miras__block_##name {}
 #define MIRAS__OF_BLOCK(name, arguments)                                                          \
   struct miras__block_##name { __device__ __noinline__ void operator() arguments const; };        \
-  MIRAS__IS(name);                                                                                \
+  template <>                                                                                     \
+  struct miras__by_block<decltype(&miras__##name), miras__##name, MIRAS__ONE_UNIT>                \
+      : miras__block_##name {};                                                                   \
   __device__ __noinline__ void miras__block_##name::operator() arguments const
 
-/* Kernels of rows: what of the arguments begins with row r, and m of them. Where the rows of the
- * result, `far` apart, are one row that all are added to, one unit does it. */
-#define MIRAS__BY_ROWS(name, afar, arguments, part)                                                \
-  struct miras__block_##name {                                                                    \
-    __device__ __noinline__ void operator() arguments const {                                     \
-      const size_t r = afar ? miras__from(rows) : 0;                                               \
-      const size_t m = afar ? miras__till(rows) - r : threadIdx.x < 16 ? rows : 0;                 \
-      if (m) miras__of_units.name part;                                                           \
-      __syncthreads();                                                                            \
-    }                                                                                             \
-  };                                                                                              \
-  MIRAS__IS(name);
-
-/* The same where columns do not see each other: where rows are few, or collected in one, w columns
- * of all of them from `at` on. */
-#define MIRAS__BY_TILES(name, afar, arguments, part)                                               \
-  struct miras__block_##name {                                                                    \
-    __device__ __noinline__ void operator() arguments const {                                     \
-      const int down = afar && (n <= 16 || rows >= blockDim.x / 16);                               \
-      const size_t r = down ? miras__from(rows) : 0, m = down ? miras__till(rows) - r : rows;     \
-      const size_t at = down ? 0 : miras__at_from(n), w = down ? n : miras__at_till(n) - at;      \
-      if (m && w) miras__of_units.name part;                                                      \
-      __syncthreads();                                                                            \
-    }                                                                                             \
-  };                                                                                              \
-  MIRAS__IS(name);
-MIRAS__BY_TILES(fill_rows, ldy, (float *y, size_t ldy, float value, size_t rows, size_t n),
-                (y + r * ldy + at, ldy, value, m, w))
+/* Kernels of rows: what of the arguments begins with row r, and m of them. Where rows are few, or
+ * those of the result, `afar` apart, are one row that all are added to, w columns of all rows from
+ * `at` on; columns that see each other count as one, which one unit has. */
+#define MIRAS__BY_ROWS(name, afar, columns, arguments, part)                                      \
+  MIRAS__OF_BLOCK(name, arguments) {                                                              \
+    const int down = afar && (columns <= 16 || rows >= blockDim.x / 16);                          \
+    const size_t r = down ? miras__from(rows, 1) : 0;                                             \
+    const size_t m = down ? miras__till(rows, 1) - r : rows;                                      \
+    const size_t at = down ? 0 : miras__from(columns, 16);                                        \
+    const size_t w = down ? columns : miras__till(columns, 16) - at;                              \
+    if (m && w) miras__of_units.name part;                                                        \
+    __syncthreads();                                                                              \
+  }
+MIRAS__BY_ROWS(fill_rows, ldy, n, (float *y, size_t ldy, float value, size_t rows, size_t n),
+               (y + r * ldy + at, ldy, value, m, w))
 #define MIRAS_X(name)                                                                             \
-  MIRAS__BY_TILES(name, ldy,                                                                      \
-                  (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),      \
-                  (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
+  MIRAS__BY_ROWS(name, ldy, n,                                                                    \
+                 (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),       \
+                 (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
 MIRAS_X(copy_rows) MIRAS_X(add_rows)
 #undef MIRAS_X
 #define MIRAS_X(name)                                                                             \
-  MIRAS__BY_TILES(name, ldy,                                                                      \
-                  (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,  \
-                   size_t rows, size_t n),                                                        \
-                  (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
+  MIRAS__BY_ROWS(name, ldy, n,                                                                    \
+                 (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,   \
+                  size_t rows, size_t n),                                                         \
+                 (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
 MIRAS_X(mul_rows) MIRAS_X(muladd_rows)
 #undef MIRAS_X
 #define MIRAS_X(name)                                                                             \
-  MIRAS__BY_TILES(name, ldy,                                                                      \
-                  (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,     \
-                   size_t ldx, size_t rows, size_t n),                                            \
-                  (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
+  MIRAS__BY_ROWS(name, ldy, n,                                                                    \
+                 (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,      \
+                  size_t ldx, size_t rows, size_t n),                                             \
+                 (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
 MIRAS_X(scale_rows) MIRAS_X(axpy_rows)
 #undef MIRAS_X
-MIRAS__BY_ROWS(act_rows, 1,
-               (int kind, float *y, size_t ldy, float *slope, const float *z, size_t rows,
-                size_t n),
-               (kind, y + r * ldy, ldy, miras__to(slope, r * n), z + r * n, m, n))
-MIRAS__BY_ROWS(dot_rows, lds,
+MIRAS__BY_ROWS(dot_rows, lds, 1,
                (int add, float *s, size_t lds, const float *a, size_t lda, const float *b,
                 size_t ldb, size_t rows, size_t n),
                (add, s + r * lds, lds, a + r * lda, lda, b + r * ldb, ldb, m, n))
-MIRAS__BY_ROWS(online_softmax_rows, 1,
-               (float *s, float *top, float *sum, float *o, size_t dv, size_t count, size_t rows),
-               (s + r * count, top + r, sum + r, o + r * dv, dv, count, m))
-
-MIRAS__OF_BLOCK(heads_norm_fwd, (float *y, size_t ldy, const miras__norming *all)) {
-  const size_t r = miras__from(all->rows);
-  miras__norming x = *all;
-  x.x += r * x.ldx, x.gate = miras__at(x.gate, r * x.ld_gate);
-  x.rows = miras__till(x.rows) - r;
-  if (x.rows) miras__of_units.heads_norm_fwd(y + r * ldy, ldy, &x);
-  __syncthreads();
-}
-
-/* Vectors of channels of a row, in turn. */
-MIRAS__OF_BLOCK(conv_fwd, (float *z, const miras__conv *x)) {
-  const size_t each = (x->dim + 15) / 16, all = x->rows * x->heads * each;
-  for (size_t e = miras__unit(); e < all; e += miras__units()) {
-    const size_t t = e / each / x->heads, h = e / each % x->heads, at = e % each * 16;
-    const float acc = miras__conv_sum(x, t, h * x->dim + at, x->dim - at);
-    float slope;
-    miras__store_n(z + h * x->per + t * x->dim + at,
-                   miras__v_function(x->function, acc, &slope), x->dim - at);
-  }
-  __syncthreads();
-}
-
-MIRAS__OF_BLOCK(adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c)) {
-  const size_t at = miras__at_from(n), end = miras__at_till(n);
-  if (at < end) miras__of_units.adamw(w + at, m + at, v + at, g + at, end - at, c);
-  __syncthreads();
-}
-
-/* Columns of values do not see each other: a vector of them to each unit, in turn. */
-MIRAS__OF_BLOCK(exact_solve, (int back, const miras__solve *s, size_t r0, size_t m)) {
-  size_t x = threadIdx.x & ~(size_t)15;
-  for (; x < s->dv; x += blockDim.x)
-    if (back) miras__exact_strip(1, 1, s->dv - x, s, x, r0, m);
-    else miras__exact_strip(0, 1, s->dv - x, s, x, r0, m);
-  __syncthreads();
-}
-
-/* Units have their channels one after the other, as there is one history. */
-MIRAS__OF_BLOCK(channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,
-                           float *history)) {
-  for (unsigned unit = 0; unit < miras__units(); unit++) {
-    if (miras__unit() == unit) miras__of_units.channel_bwd(c, g, m, history);
-    __syncthreads();
-  }
-}
 
 /* Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
  * a thread has elements of its own: neighbours have neighbours of a row. */
-struct miras__block_gemm {
-  __device__ __noinline__ void operator()(int mode, float *C, size_t ldc, miras__matrix A,
-                                          miras__matrix B, size_t M, size_t N, size_t K,
-                                          float *pack) const {
-    const size_t right = miras__right(A), down = miras__down(B), most = (size_t)mode >> 2;
-    (void)pack;
-    mode &= 3;
-    for (size_t e = threadIdx.x; e < M * N; e += blockDim.x) {
-      const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
-      const float *a = A.p + i * miras__down(A), *b = B.p + j * miras__right(B);
-      float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
-      for (size_t k = 0; k < seen; k++) c = __fmaf_rn(a[k * right], b[k * down], c);
-      C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
-    }
-    __syncthreads();
+MIRAS__OF_BLOCK(gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
+                       size_t N, size_t K, float *)) {
+  const size_t right = miras__right(A), down = miras__down(B), most = (size_t)mode >> 2;
+  mode &= 3;
+  for (size_t e = threadIdx.x; e < M * N; e += blockDim.x) {
+    const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
+    const float *a = A.p + i * miras__down(A), *b = B.p + j * miras__right(B);
+    float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
+    for (size_t k = 0; k < seen; k++) c = __fmaf_rn(a[k * right], b[k * down], c);
+    C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
   }
-};
-MIRAS__IS(gemm);
+  __syncthreads();
+}
 
-struct miras__cuda_kernels {
+/* Kernels that take the record of these see that of a unit's in it. */
+struct miras__cuda_kernels : miras__unit_kernels {
 #define MIRAS_X(part, result, name, arguments) \
   miras__by_block<decltype(&miras__##name), miras__##name, \
                   miras__spread<decltype(&miras__##name), miras__##name>::how> name;
@@ -854,11 +696,9 @@ struct miras__retention_record;
 #define miras__kernels miras__cuda_kernels
 #define MIRAS__DEVICE MIRAS__DEVICE_ENGINES
 #include MIRAS_SELF
-#undef MIRAS__DEVICE
 
 #define MIRAS__DEVICE MIRAS__DEVICE_HEADS
 #include MIRAS_SELF
-#undef MIRAS__DEVICE
 
 #ifndef MIRAS_NO_MODEL
 static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ldc, miras__matrix A,
@@ -873,27 +713,12 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #define MIRAS__MEET() __syncthreads()
 #define MIRAS__DEVICE MIRAS__DEVICE_LAYERS
 #include MIRAS_SELF
-#undef MIRAS__DEVICE
 #endif
 #undef miras__kernels
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__SHARED_SUFFIX
 #undef static
 #undef MIRAS__KERNEL_PASS
-#undef miras__features
-#undef miras__bias_growth
-#undef miras__gate_width
-#undef miras__has_threshold
-#undef miras__keep_width
-#undef miras__since
-#undef miras__since_read
-#undef miras__stretch
-#undef miras__sweeps
-#undef miras__divergence_map
-#undef miras__gemm_room
-#undef miras__panel_room
-#undef miras__rows_room
-#undef miras__larger
 
 /* ---- grids: a block per head of a sequence ---- */
 
@@ -960,19 +785,16 @@ MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
 
 #ifndef MIRAS_NO_MODEL
 /* A block of the host that was copied here whole: what points into it. */
-template <class T> __host__ __device__ static void miras__move(ptrdiff_t by, T *&p) {
-  p = (T *)((char *)p + by);
+template <class... T> __host__ __device__ static void miras__move(ptrdiff_t by, T *&...p) {
+  const int each[] = {(p = (T *)((char *)p + by), 0)...};
+  (void)each;
 }
-template <class T, class... P>
-__host__ __device__ static void miras__move(ptrdiff_t by, T *&p, P &...more) {
-  miras__move(by, p), miras__move(by, more...);
-}
-struct miras__moved {
-  miras_model *m;
-  ptrdiff_t by;
+struct miras__there {
+  const ::miras_model *m;            /* the host's                                                */
+  ptrdiff_t by;                      /* from an address of its block to that of the device's      */
 };
-__global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
-  miras_model *m = a.m;
+__global__ void miras__run_settle(const __grid_constant__ miras__there a) {
+  miras_model *m = (miras_model *)((char *)a.m + a.by);
   int i;
   if (threadIdx.x) return;
   miras__move(a.by, m->program, m->layers, m->views, m->params, m->in, m->out);
@@ -996,7 +818,7 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   X(tile_end_bwd) X(tile_begin_bwd) X(embed_bwd) X(job_task) X(norm_task) X(adam_begin) \
   X(adam_task)
 #define MIRAS_X(name) MIRAS__DO_##name,
-enum { MIRAS__TASKS(MIRAS_X) MIRAS__TEXT_BEGIN, MIRAS__TEXT_END, MIRAS__TEXT_MOVED };
+enum { MIRAS__TEXT_BEGIN, MIRAS__TEXT_END, MIRAS__TASKS(MIRAS_X) };   /* phases before job_task   */
 #undef MIRAS_X
 
 /* Running texts: text `index` is taken up; ... */
@@ -1008,72 +830,66 @@ __device__ static void miras__text_begin(const miras__phase *ph, size_t b) {
   tr->starts[b] = miras__position(run);
 }
 
-/* ... its last rows become logits; ... */
+/* ... it has come further, and its last rows become logits. */
 __device__ static void miras__text_end(const miras__phase *ph, size_t rows, size_t b, int worker) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
+  const uint64_t position = tr->starts[b] + (uint64_t)ph->all.length;
   const size_t row = (b + 1) * ph->all.length - rows;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + m->pack;
   float *to = tr->logits + b * rows * m->outs;
   const miras__norming of = miras__last_norm(m, ph->out + row * m->ld_x, rows);
+  if (!threadIdx.x) memcpy(tr->runs[b], &position, sizeof position);
+  if (!rows) return;
   ph->all.k->heads_norm_fwd(last, m->ld_x, &of);
   miras__matmul(ph->all.k, MIRAS__SET, to, m->outs, miras__mat(last, m->ld_x),
                 miras__turned(m->params + m->head, m->width), rows, m->outs, m->width, pack);
   if (m->offset) ph->all.k->add_rows(to, m->outs, m->params + m->offset, 0, rows, m->outs);
 }
 
-/* ... and it has come further. */
-__device__ static void miras__text_moved(const miras__phase *ph, size_t b) {
-  const miras_trainer *tr = ph->trainer;
-  const uint64_t position = tr->starts[b] + (uint64_t)ph->all.length;
-  if (!threadIdx.x) memcpy(tr->runs[b], &position, sizeof position);
-}
-
-union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; };
-struct miras__told { miras_trainer trainer; miras__any_task task; };
 struct miras__tasks {
   int task;
   unsigned count;
   size_t rows;                       /* of a text, that become logits                             */
-  miras__told told;
+  miras_trainer trainer;
+  union { miras__phase phase; miras__jobs jobs; miras__adam adam; } of;
 };
 
 /* What tasks are told lies in shared memory. */
-__device__ static miras__any_task *miras__tasks_told(const miras__tasks *a) {
+__device__ static miras__tasks *miras__tasks_told(const miras__tasks *a) {
   float *words = miras__shared + MIRAS__ROOM;
-  const float *from = (const float *)&a->told;
-  miras__told *told = (miras__told *)words;
+  const float *from = (const float *)a;
+  miras__tasks *told = (miras__tasks *)words;
   for (unsigned i = threadIdx.x; i < sizeof *told / sizeof *from; i += blockDim.x)
     words[i] = from[i];
   __syncthreads();
   if (!threadIdx.x) {
     if (a->task == MIRAS__DO_job_task) {
-      told->task.jobs.k = miras__kernels_best();
-    } else if (a->task < MIRAS__DO_job_task || a->task >= MIRAS__TEXT_BEGIN) {
-      told->task.phase.trainer = &told->trainer;
-      told->task.phase.all.k = miras__kernels_best();
+      told->of.jobs.k = miras__kernels_best();
+    } else if (a->task < MIRAS__DO_job_task) {
+      told->of.phase.trainer = &told->trainer;
+      told->of.phase.all.k = miras__kernels_best();
     } else {
-      told->task.adam.trainer = &told->trainer;
-      told->task.adam.k = miras__kernels_best();
+      told->of.adam.trainer = &told->trainer;
+      told->of.adam.k = miras__kernels_best();
     }
   }
   __syncthreads();
-  return &told->task;
+  return told;
 }
 
 /* Blocks take tasks in turn, with a worker's scratch each. */
 MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
-  miras__any_task *told = miras__tasks_told(&a);
+  miras__tasks *told = miras__tasks_told(&a);
   unsigned i;
   for (i = blockIdx.x; i < a.count; i += gridDim.x)
     switch (a.task) {
 #define MIRAS_X(name) \
-      case MIRAS__DO_##name: miras__##name(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__DO_##name: miras__##name(&told->of, (int)i, (int)blockIdx.x); break;
       MIRAS__TASKS(MIRAS_X)
 #undef MIRAS_X
-      case MIRAS__TEXT_BEGIN: miras__text_begin(&told->phase, i); break;
-      case MIRAS__TEXT_END: miras__text_end(&told->phase, a.rows, i, (int)blockIdx.x); break;
-      default: miras__text_moved(&told->phase, i);
+      case MIRAS__TEXT_BEGIN: miras__text_begin(&told->of.phase, i); break;
+      default: miras__text_end(&told->of.phase, a.rows, i, (int)blockIdx.x);
     }
 }
 #endif
@@ -1101,18 +917,18 @@ static int miras__cuda_launch(void (*kernel)(const A), size_t blocks, size_t byt
                           arguments, bytes, stream) == cudaSuccess;
 }
 
-/* ---- memories ---- */
-
-typedef char miras__cuda_fits[sizeof(miras_memory) <= sizeof(miras_cuda_memory) - 8 ? 1 : -1];
-
-static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
-  return (const miras_memory *)(const void *)g->held;
+/* The R that a record holds; NULL of none. */
+template <class R, class T> static R *miras__cuda_held(const T *g) {
+  static_assert(sizeof(R) <= sizeof g->held, "where it is held");
+  return g ? (R *)(void *)(uintptr_t)g->held : NULL;
 }
 
-static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
+/* ---- memories ---- */
+
+static miras_cuda::miras__errand miras__cuda_errand(const miras_memory *m,
                                                     const miras_memory_input *x) {
   miras_cuda::miras__errand job = {};
-  memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
+  memcpy((void *)&job.m, m, sizeof job.m);
   if (x) job.x = *x;
   return job;
 }
@@ -1180,7 +996,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
 
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream) {
-  const miras_memory *from = g ? miras__cuda_of(g) : NULL;
+  const miras_memory *from = miras__cuda_held<miras_memory>(g);
   const cudaMemcpyKind way = cudaMemcpyDeviceToHost;
   const miras_memory_desc *a, *b;
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
@@ -1199,17 +1015,19 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
 }
 
 float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count) {
-  if (count) *count = g ? miras__cuda_of(g)->plan.params : 0;
-  return g ? miras__cuda_of(g)->params : NULL;
+  const miras_memory *m = miras__cuda_held<miras_memory>(g);
+  if (count) *count = m ? m->plan.params : 0;
+  return m ? m->params : NULL;
 }
 
 void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes) {
-  if (bytes) *bytes = g ? miras__cuda_of(g)->state_bytes : 0;
-  return g ? miras__cuda_of(g)->state : NULL;
+  const miras_memory *m = miras__cuda_held<miras_memory>(g);
+  if (bytes) *bytes = m ? m->state_bytes : 0;
+  return m ? m->state : NULL;
 }
 
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream) {
-  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  const miras_memory *m = miras__cuda_held<miras_memory>(g);
   if (!g) return MIRAS_ERR_ARGUMENT;
   return miras__cuda_done(miras__cuda_clear(m->state, m->state_bytes, stream));
 }
@@ -1219,7 +1037,7 @@ size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length) {
   miras_parallel heads = {NULL, NULL, 1};
   miras__plan plan;
   if (!g || length < 0) return 0;
-  plan = miras__cuda_of(g)->plan;
+  plan = miras__cuda_held<miras_memory>(g)->plan;
   heads.workers = plan.d.batch * plan.d.heads;
   plan.d.parallel = &heads;
   return miras__tape(&plan, length);
@@ -1228,7 +1046,7 @@ size_t miras_cuda_memory_tape_size(const miras_cuda_memory *g, int length) {
 
 miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_memory_input *x,
                                        float *y, float *tape, cudaStream_t stream) {
-  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  const miras_memory *m = miras__cuda_held<miras_memory>(g);
   miras_cuda::miras__errand job;
   size_t batch;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
@@ -1237,7 +1055,7 @@ miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_m
   if (tape && !miras_cuda_memory_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
 #endif
   batch = (size_t)m->plan.d.batch;
-  job = miras__cuda_errand(g, x);
+  job = miras__cuda_errand(m, x);
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
@@ -1249,10 +1067,10 @@ miras_result miras_cuda_memory_forward(const miras_cuda_memory *g, const miras_m
 
 miras_result miras_cuda_memory_read(const miras_cuda_memory *g, const float *query, float *out,
                                     cudaStream_t stream) {
-  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  const miras_memory *m = miras__cuda_held<miras_memory>(g);
   miras_cuda::miras__errand job;
   if (!g || !query || !out) return MIRAS_ERR_ARGUMENT;
-  job = miras__cuda_errand(g, NULL);
+  job = miras__cuda_errand(m, NULL);
   job.call.dy = query;
   job.call.y = out;
   return miras__cuda_done(
@@ -1265,13 +1083,13 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
                                         float *tape, const float *dy,
                                         const miras_memory_input_grad *dx, float *dparams,
                                         float *dstate, cudaStream_t stream) {
-  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  const miras_memory *m = miras__cuda_held<miras_memory>(g);
   miras_cuda::miras__errand job;
   size_t tasks;
   if (!g || !tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy))
     return MIRAS_ERR_ARGUMENT;
   tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
-  job = miras__cuda_errand(g, x);
+  job = miras__cuda_errand(m, x);
   job.dx = *dx;
   job.dparams = dparams;
   job.call.dy = dy;
@@ -1291,18 +1109,7 @@ miras_result miras_cuda_memory_backward(const miras_cuda_memory *g, const miras_
 #ifndef MIRAS_NO_MODEL
 /* ---- models and trainers ---- */
 
-/* What miras_cuda_model holds. */
-typedef struct miras__there {
-  const miras_model *m;            /* the host's                                                  */
-  ptrdiff_t by;                    /* from an address of its block to that of the device's        */
-} miras__there;
-typedef char miras__there_fits[sizeof(miras__there) <= sizeof(miras_cuda_model) ? 1 : -1];
-
-static miras__there miras__there_of(const miras_cuda_model *g) {
-  miras__there there = {};
-  if (g) memcpy(&there, g->held, sizeof there);
-  return there;
-}
+using miras_cuda::miras__there;      /* what miras_cuda_model holds                               */
 
 static int miras__alike(const miras_model *a, const miras_model *b) {
   return a->param_count == b->param_count && a->run == b->run && a->view_count == b->view_count &&
@@ -1313,28 +1120,24 @@ size_t miras_cuda_model_size(const miras_model *m, char *why, size_t why_size) {
   int i;
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the model is NULL"), 0;
+  const struct { double has; const char *text; } refused[] = {
+    {(double)m->desc.weights, "the model's weights is %g; a device takes 0 (float)"},
+    {(double)m->desc.adapter.rank, "adapter.rank is %g; a device takes 0: there is none there"},
+    {(double)m->desc.logit_cap, "logit_cap is %g; a device takes 0: outputs have none there"},
+    {(double)m->desc.adapt.learning_rate,
+     "adapt.learning_rate is %g; a device takes 0: there no head learns"}
+  };
   for (i = 0; i < m->kinds; i++)
     if (m->program[i].mixer.heads && !miras__cuda_can(&m->program[i].mixer.plan, why, why_size))
       return 0;
-  if (m->desc.weights)
-    return miras__say(why, why_size, "the model's weights is %d; a device takes 0 (float)",
-                      (int)m->desc.weights), 0;
-  if (m->desc.adapter.rank)
-    return miras__say(why, why_size, "adapter.rank is %d; a device takes 0: there is none there",
-                      m->desc.adapter.rank), 0;
-  if (m->desc.logit_cap > 0)
-    return miras__say(why, why_size, "logit_cap is %g; a device takes 0: outputs have none there",
-                      (double)m->desc.logit_cap), 0;
-  if (m->desc.adapt.learning_rate > 0)
-    return miras__say(why, why_size, "adapt.learning_rate is %g; a device takes 0: there no head "
-                                     "learns", (double)m->desc.adapt.learning_rate), 0;
+  for (i = 0; i < (int)MIRAS__COUNT(refused); i++)
+    if (refused[i].has > 0) return miras__say(why, why_size, refused[i].text, refused[i].has), 0;
   return m->own.bytes - MIRAS__SLACK;   /* from the record to its block's end */
 }
 
 miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
                                    size_t bytes, cudaStream_t stream) {
   const size_t need = miras_cuda_model_size(m, NULL, 0);
-  miras_cuda::miras__moved moved;
   miras__there there;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!need) return MIRAS_ERR_DESC;
@@ -1346,24 +1149,21 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, vo
 #endif
   memset(g, 0, sizeof *g);
   memcpy(g->held, &there, sizeof there);
-  moved.m = (miras_cuda::miras_model *)device;
-  moved.by = there.by;
   return miras__cuda_done(miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
-                          miras__cuda_launch(miras_cuda::miras__run_settle, 1, 0, stream, moved));
+                          miras__cuda_launch(miras_cuda::miras__run_settle, 1, 0, stream, there));
 }
 
 float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count) {
-  const miras__there there = miras__there_of(g);
-  if (count) *count = g ? there.m->param_count : 0;
-  return g ? (float *)(void *)((char *)there.m->params + there.by) : NULL;
+  const miras__there *there = miras__cuda_held<miras__there>(g);
+  if (count) *count = g ? there->m->param_count : 0;
+  return g ? (float *)(void *)((char *)there->m->params + there->by) : NULL;
 }
 
-miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
-                                   cudaStream_t stream) {
+miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g, cudaStream_t stream) {
   size_t count;
   const float *params = miras_cuda_model_params(g, &count);
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
-  if (!miras__alike(m, miras__there_of(g).m)) return MIRAS_ERR_MISMATCH;
+  if (!miras__alike(m, miras__cuda_held<miras__there>(g)->m)) return MIRAS_ERR_MISMATCH;
   return miras__cuda_done(miras__cuda_move(m->params, params, count * sizeof(float),
                                            cudaMemcpyDeviceToHost, stream));
 }
@@ -1381,12 +1181,9 @@ typedef struct miras__held_trainer {
   uint64_t records[(MIRAS_MAX_LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__KINDS * sizeof(miras__layer_work) / 8 + 32];
 } miras__held_trainer;
-static_assert(sizeof(miras__held_trainer) <= sizeof(miras_cuda_trainer) &&
-                sizeof(miras__held_trainer) <= sizeof(miras_cuda_session), "where it is held");
 
-/* The record that a trainer or a session holds; NULL of none. */
 template <class T> static miras__held_trainer *miras__held_of(const T *t) {
-  return t ? (miras__held_trainer *)(void *)(uintptr_t)t->held : NULL;
+  return miras__cuda_held<miras__held_trainer>(t);
 }
 
 /* A number of tasks, by their number. */
@@ -1394,27 +1191,24 @@ static void miras__cuda_tasks(miras__held_trainer *t, int task, size_t count, co
                               size_t rows) {
   const ptrdiff_t by = t->there.by;
   const size_t workers = miras__workers(&t->parallel);
+  const int before = task < miras_cuda::MIRAS__DO_job_task;
+  const int jobs = task == miras_cuda::MIRAS__DO_job_task;
   miras_cuda::miras__tasks a;
   int i;
   memset((void *)&a, 0, sizeof a);
   a.task = task;
   a.count = (unsigned)count;
   a.rows = rows;
-  memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
-  a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
-  if (task < miras_cuda::MIRAS__DO_job_task || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
-    memcpy((void *)&a.told.task.phase, argument, sizeof a.told.task.phase);
-    if (a.told.task.phase.all.layer) miras_cuda::miras__move(by, a.told.task.phase.all.layer);
-  } else if (task == miras_cuda::MIRAS__DO_job_task) {
-    memcpy((void *)&a.told.task.jobs, argument, sizeof a.told.task.jobs);
-    for (i = 0; i < a.told.task.jobs.count; i++)   /* weights to be turned lie in the model */
-      if (a.told.task.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
-        miras_cuda::miras__move(by, a.told.task.jobs.job[i].a);
-  } else {
-    memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
-  }
+  memcpy((void *)&a.trainer, &t->tr, sizeof a.trainer);
+  a.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
+  memcpy((void *)&a.of, argument,
+         before ? sizeof(miras__phase) : jobs ? sizeof(miras__jobs) : sizeof(miras__adam));
+  if (before && a.of.phase.all.layer) miras_cuda::miras__move(by, a.of.phase.all.layer);
+  for (i = 0; jobs && i < a.of.jobs.count; i++)   /* weights to be turned: the model's */
+    if (a.of.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
+      miras_cuda::miras__move(by, a.of.jobs.job[i].a);
   if (count && !miras__cuda_launch(miras_cuda::miras__run_tasks, count < workers ? count : workers,
-                                   sizeof a.told, t->stream, a))
+                                   sizeof a, t->stream, a))
     t->failed = 1;
 }
 
@@ -1428,7 +1222,8 @@ static void miras__cuda_each(void *user, int count,
   int i = 0;
   while (i < known && all[i] != task) i++;
   MIRAS_ASSERT(i < known);
-  if (i < known) miras__cuda_tasks(t, i, (size_t)count, argument, 0);
+  if (i < known)
+    miras__cuda_tasks(t, miras_cuda::MIRAS__DO_call_begin + i, (size_t)count, argument, 0);
   else t->failed = 1;
 }
 #undef MIRAS_X
@@ -1438,19 +1233,19 @@ static size_t miras__cuda_trainer_layout(miras__held_trainer *t, const miras_cud
                                          const miras_trainer_desc *d, void *device, char *why,
                                          size_t n) {
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
-  const miras__there there = miras__there_of(g);
+  const miras__there *there = miras__cuda_held<miras__there>(g);
   const miras_parallel blocks = {miras__cuda_each, t, -MIRAS_CUDA_BLOCKS};
   miras_trainer tr;
   if (d && d->parallel)
     return miras__say(why, n, "parallel is set; a trainer on a device must have NULL: the device "
                               "is its job system"), 0;
-  if (miras__trainer_resolve(&tr, (miras_model *)there.m, d, why, n) != MIRAS_OK) return 0;
+  if (miras__trainer_resolve(&tr, (miras_model *)there->m, d, why, n) != MIRAS_OK) return 0;
   if (tr.some || tr.desc.only)
     return miras__say(why, n, "only is set, or something is frozen; a trainer on a device moves "
                               "all: set it to NULL, and freeze behind it"), 0;
   memset(t, 0, sizeof *t);
   t->tr = tr;
-  t->there = there;
+  t->there = *there;
   t->parallel = blocks;
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
@@ -1593,9 +1388,9 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cuda_model *g,
                                          int batch, int length, void *device) {
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
-  const miras__there there = miras__there_of(g);
+  const miras__there *there = miras__cuda_held<miras__there>(g);
   const miras_parallel blocks = {miras__cuda_each, t, -MIRAS_CUDA_BLOCKS};
-  const miras_model *m = there.m;
+  const miras_model *m = there->m;
   const size_t b = (size_t)batch, n = b * (size_t)length, layers = (size_t)m->desc.layers;
   miras__kept kind[MIRAS__KINDS];
   miras__extent e = {};
@@ -1604,7 +1399,7 @@ static size_t miras__cuda_session_layout(miras__held_trainer *t, const miras_cud
   if (batch < 1 || batch > 65536 || length < 1 || length > INT_MAX / batch) return 0;
   memset(t, 0, sizeof *t);
   memset(kind, 0, sizeof kind);
-  t->there = there;
+  t->there = *there;
   t->tr.model = (miras_model *)m;
   t->tr.desc.batch = t->tr.desc.carried = t->tr.batch = batch;
   t->tr.desc.context = length;
@@ -1675,8 +1470,7 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
   miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph, 0);
   miras__each(&t->parallel, jobs.tiles, miras__tile_begin, &ph);
   for (l = 0; l < t->there.m->desc.layers; l++) miras__layer_run(&ph, l);
-  if (rows) miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END, batch, &ph, (size_t)rows);
-  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_MOVED, batch, &ph, 0);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END, batch, &ph, (size_t)rows);
   return t->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 

@@ -50,7 +50,7 @@ barrier='__syncthreads();'
 less='if (!FAULT) __syncthreads();'
 cuh=miras_cuda.cuh
 plant 'no barrier behind a product' titans 'race: .* global memory' \
-  $cuh 'struct miras__block_gemm' "$barrier" "$less"
+  $cuh 'MIRAS__OF_BLOCK(gemm' "$barrier" "$less"
 plant 'no barrier behind a kernel of elements' titans 'race: .* memory' \
   $cuh 'BY_ELEMENTS> {' "$barrier" "$less"
 plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
@@ -58,14 +58,13 @@ plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
 plant 'no barrier behind a kernel of one unit' titans 'race: .* global memory' \
   $cuh 'threadIdx.x < 16) miras__of_unit<' "$barrier" "$less"
 plant 'a barrier for some of the threads' titans 'they wait for each other' \
-  $cuh 'struct miras__block_gemm' '__syncthreads();' \
+  $cuh 'MIRAS__OF_BLOCK(gemm' '__syncthreads();' \
   'if (!FAULT || threadIdx.x < 32) __syncthreads();'
 plant 'two units run a kernel of one' titans 'another unit has used it' \
   $cuh 'miras__by_block<void (*)(P...), f, MIRAS__ONE_UNIT>' 'threadIdx.x < 16' \
   'threadIdx.x < (FAULT ? 32 : 16)'
 plant 'two units store one row' titans 'another unit has used it' \
-  $cuh 'static size_t miras__till' 'each * (miras__unit() + 1) <' \
-  '(each + FAULT) * (miras__unit() + 1) <'
+  $cuh 'static size_t miras__till' '/ 16 + 1' '/ 16 + 1 + FAULT'
 plant 'a number is stored while other lanes read it' titans 'another lane of its unit' \
   $cuh '#define V_KEEP(to, value)' 'V_SYNC();' 'if (!FAULT) V_SYNC();'
 plant 'no barrier of the unit behind elements' sliding-window 'without a barrier between them' \
