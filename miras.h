@@ -5425,6 +5425,11 @@ static int miras__whole(char *why, size_t size, const char *field, int value, in
   return miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high), 0;
 }
 
+/* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
+MIRAS__BOTH MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
+  return sizeof n < 8 && a <= 0xffffffffu ? (size_t)a % n : (size_t)(a % n);
+}
+
 #ifndef MIRAS__DEVICE   /* which takes those here: their arguments belong to both */
 /* Width of phi(k). */
 static MIRAS__BOTH int miras__features(const miras_memory_desc *d) {
@@ -5446,11 +5451,6 @@ static MIRAS__BOTH float miras__bias_growth(const miras_memory_desc *d) {
  * of the value, but for the decay gate of a matrix memory: there, of the key as it is seen. */
 MIRAS__BOTH MIRAS__INLINE size_t miras__gate_width(const miras_memory_desc *d, miras_gate gate) {
   return gate >= MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
-}
-
-/* a mod n. A processor of 32 bits needs a function for 64, and most numbers a are smaller. */
-MIRAS__BOTH MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
-  return sizeof n < 8 && a <= 0xffffffffu ? (size_t)a % n : (size_t)(a % n);
 }
 
 static MIRAS__BOTH size_t miras__keep_width(const miras_memory_desc *d) {
