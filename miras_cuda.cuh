@@ -2792,29 +2792,19 @@ typedef struct miras__fast_chunks {
   int after, delta, channels, keep_gate, logs, texts, turned;
 } miras__fast_chunks;
 
-/* Rows of a chunk, [ROWS, WIDTH], on their way to shared memory, WIDTH + 8 apart; behind them
- * zeros. */
-template <int WIDTH, int ROWS = 64>
+/* [ROWS, WIDTH] of memory on their way to shared memory, WIDTH + 8 apart: ALL, or the first `rows`
+ * of a chunk, and zeros behind them. */
+template <int WIDTH, int ROWS = 64, int ALL = 0>
 __device__ static inline void miras__rows_bring(bf16 *to, const bf16 *from, unsigned ld,
-                                                unsigned rows) {
+                                                unsigned rows = ROWS) {
   enum { ACROSS = WIDTH / 8, STEP = 128 / ACROSS };
   unsigned r = threadIdx.x / ACROSS;
   to += r * (WIDTH + 8) + threadIdx.x % ACROSS * 8;
   from += (size_t)r * ld + threadIdx.x % ACROSS * 8;
   MIRAS__ALL_OF for (int n = 0; n < ROWS / STEP; n++) {
-    miras__bring16_of(to, from, r < rows);
+    if (ALL) miras__bring16(to, from);
+    else miras__bring16_of(to, from, r < rows);
     r += STEP, to += STEP * (WIDTH + 8), from += (size_t)STEP * ld;
-  }
-}
-/* The same of a whole matrix [ROWS, WIDTH]. */
-template <int ROWS, int WIDTH>
-__device__ static inline void miras__square_bring(bf16 *to, const bf16 *from, unsigned ld) {
-  enum { ACROSS = WIDTH / 8, STEP = 128 / ACROSS };
-  const unsigned r = threadIdx.x / ACROSS, c = threadIdx.x % ACROSS * 8;
-  to += r * (WIDTH + 8) + c, from += (size_t)r * ld + c;
-  MIRAS__ALL_OF for (int n = 0; n < ROWS / STEP; n++) {
-    miras__bring16(to, from);
-    to += STEP * (WIDTH + 8), from += (size_t)STEP * ld;
   }
 }
 
@@ -2864,25 +2854,18 @@ __device__ static inline void miras__fast_inverse(float *x, const float *a) {
       x[i * 65 + c] = i < c ? 0 : sum;
     }
   }
-  for (unsigned side = 16; side < 64; side *= 2) {
-    const unsigned items = 64 / (2 * side) * side * side;
-    __syncthreads();
-    for (unsigned e = t; e < items; e += 128) {          /* A21 X11, to the right of X11 */
-      const unsigned pair = e / (side * side) * 2 * side, i = e / side % side, j = e % side;
-      float sum = 0;
-      for (unsigned k = j; k < side; k++)
-        sum += a[(pair + side + i) * 65 + pair + k] * x[(pair + k) * 65 + pair + j];
-      x[(pair + i) * 65 + pair + side + j] = sum;
+  for (unsigned side = 16; side < 64; side *= 2)
+    MIRAS__EACH_OF for (unsigned part = 0; part < 2; part++) { /* first A21 X11, right of X11     */
+      __syncthreads();
+      for (unsigned e = t; e < 32 * side; e += 128) {
+        const unsigned pair = e / (side * side) * 2 * side, i = e / side % side, j = e % side;
+        const float *const u = (part ? x + side : a) + (pair + side + i) * 65 + pair;
+        const float *const v = x + pair * 65 + pair + j + part * side;
+        float sum = 0;
+        for (unsigned k = part ? 0 : j; k < (part ? i + 1 : side); k++) sum += u[k] * v[k * 65];
+        x[(pair + i + part * side) * 65 + pair + j + !part * side] = part ? -sum : sum;
+      }
     }
-    __syncthreads();
-    for (unsigned e = t; e < items; e += 128) {
-      const unsigned pair = e / (side * side) * 2 * side, i = e / side % side, j = e % side;
-      float sum = 0;
-      for (unsigned k = 0; k <= i; k++)
-        sum += x[(pair + side + i) * 65 + pair + side + k] * x[(pair + k) * 65 + pair + side + j];
-      x[(pair + side + i) * 65 + pair + j] = -sum;
-    }
-  }
   __syncthreads();
 }
 
@@ -3098,96 +3081,22 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
   if (a.delta) miras__fast_inverted(&a, at.square, g, below);
 }
 
-/* What C2 and C3 have of the next chunk while they work on one: K, Q, [64, VB] of V or dY, M, P;
- * of channels (CH) with errors also what is left of K where the chunk ends. */
-template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
-  enum {
-    LDK = DK + 8, LDV = VB + 8, K = 0, Q = 64 * LDK, V = 2 * 64 * LDK, M = V + 64 * LDV,
-    P = M + 64 * MIRAS__FAST_LD, MORE = P + 64 * MIRAS__FAST_LD, THREE = DELTA && CH,
-    END = THREE ? MORE : K, HALVES = MORE + THREE * 64 * LDK,
-    S = 2 * HALVES, W = S + DK * LDV, U = W + 64 * LDV, BYTES = 2 * (U + 64 * LDV),
-    TILES = (DK / 16 + 3) / 4        /* of 16 rows of S that a warp has                           */
-  };
-};
-template <int DK, int VB, int DELTA, int CH, int READS>
-__device__ static inline void miras__stage_bring(const miras__fast_chunks *a, bf16 *to, unsigned i,
-                                                 unsigned c, const bf16 *v, unsigned ldv,
-                                                 unsigned column) {
-  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
-  const miras__fast_place at = miras__fast_at(a, i, c);
-  const unsigned head = at.h / a->group * DK;
-  miras__rows_bring<DK>(to + room::K, a->k + at.row * a->ldk + head, a->ldk, at.rows);
-  if (READS) miras__rows_bring<DK>(to + room::Q, a->q + at.row * a->ldq + head, a->ldq, at.rows);
-  if (room::THREE)
-    miras__rows_bring<DK>(to + room::END, a->k_end + at.row * a->ldk + head, a->ldk, at.rows);
-  miras__rows_bring<VB>(to + room::V, v + at.row * ldv + at.h * a->value + column, ldv,
-                        column < a->value ? at.rows : 0);
-  if (DELTA) miras__square_bring<64, 64>(to + room::M, a->m + at.square * 4096, 64);
-  if (READS) miras__square_bring<64, 64>(to + room::P, a->p + at.square * 4096, 64);
-  miras__bring_group();
-}
-
-/* S in accumulators as bfloat16 in shared memory. */
-template <int DK, int VB>
-__device__ static inline void miras__state_put(bf16 *to, float (*s)[VB / 8][4]) {
-  typedef miras__fast_stage<DK, VB, 0, 0> room;
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  MIRAS__ALL_OF for (unsigned i = 0; i < room::TILES; i++)
-    if (warp + 4 * i < DK / 16)
-      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-        MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
-          miras__put2(to + (16 * (warp + 4 * i) + lane / 4 + 8 * h) * room::LDV + 8 * n +
-                        2 * (lane % 4), s[i][n][2 * h], s[i][n][2 * h + 1]);
-}
-/* And from there to global memory, [DK, value]. */
-template <int DK, int VB>
-__device__ static inline void miras__state_keep(bf16 *to, unsigned value, const bf16 *from) {
-  enum { STEP = 1024 / VB };
-  const unsigned r = threadIdx.x / (VB / 8), c = threadIdx.x % (VB / 8) * 8;
-  to += (size_t)r * value + c, from += r * (VB + 8) + c;
-  MIRAS__ALL_OF for (int n = 0; n < DK / STEP; n++) {
-    *(uint4 *)(void *)to = *(const uint4 *)(const void *)from;
-    to += (size_t)STEP * value, from += STEP * (VB + 8);
-  }
-}
-
-/* Row h of the two that a thread has of c [16, 8 N], times a number. */
+/* Row h of the two that a thread has of c [16, 8 N], times a number; and as bfloat16 to a row. */
 template <int N>
 __device__ static inline void miras__row_times(float (*c)[4], unsigned h, float by) {
   MIRAS__ALL_OF for (int n = 0; n < N; n++) c[n][2 * h] *= by, c[n][2 * h + 1] *= by;
 }
-
-/* S *= exp G_63, and S += X' U of a chunk's rows. */
-template <int DK, int VB, int CH>
-__device__ static inline void miras__state_scale(float (*s)[VB / 8][4], const float *g) {
-  const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-  const float all = CH ? 0 : miras__left(g[63]);
-  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB, 0, 0>::TILES; t++)
-    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-      const unsigned r = row + 64 * t + 8 * h;
-      miras__row_times<VB / 8>(s[t], h, !CH ? all : r < DK ? miras__left(g[63 * DK + r]) : 0);
-    }
-}
-template <int DK, int VB>
-__device__ static inline void miras__state_times(float (*s)[VB / 8][4], const bf16 *x,
-                                                 const bf16 *u) {
-  typedef miras__fast_stage<DK, VB, 0, 0> room;
-  const unsigned warp = threadIdx.x / 32;
-  MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++)
-    if (warp + 4 * t < DK / 16)
-      miras__warp_times<VB / 8, 1, 0>(s[t], x, room::LDK, 16 * (warp + 4 * t), u, room::LDV, 0, 0,
-                                      64);
+template <int N>
+__device__ static inline void miras__row_put(bf16 *to, const float (*c)[4], unsigned h) {
+  to += 2 * (threadIdx.x % 4);
+  MIRAS__ALL_OF for (int n = 0; n < N; n++) miras__put2(to + 8 * n, c[n][2 * h], c[n][2 * h + 1]);
 }
 /* Rows of fragments to global memory. */
 template <int N>
 __device__ static inline void miras__rows_put(bf16 *to, unsigned ld, unsigned rows, unsigned from,
-                                              float (*c)[4]) {
-  const unsigned lane = threadIdx.x % 32;
+                                              const float (*c)[4]) {
   MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
-    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-      if (from + 8 * h < rows)
-        miras__put2(to + (size_t)(from + 8 * h) * ld + 8 * n + 2 * (lane % 4), c[n][2 * h],
-                    c[n][2 * h + 1]);
+    if (from + 8 * h < rows) miras__row_put<N>(to + (size_t)(from + 8 * h) * ld, c, h);
 }
 
 /* Where floats of a state lie: rows of keys `down` apart, columns of values `across`. */
@@ -3195,215 +3104,197 @@ typedef struct miras__state_place {
   float *at;
   size_t down, across;
 } miras__state_place;
-/* Matrix i of those that texts or heads begin or end with, or none. */
-template <int DK>
-__device__ static inline miras__state_place miras__floats_given(const miras__fast_chunks *a,
-                                                                const float *all, unsigned i) {
-  miras__state_place x;
-  x.at = all ? (float *)(uintptr_t)all + (size_t)i * DK * a->value : NULL;
-  x.down = a->turned ? 1 : a->value, x.across = a->turned ? DK : 1;
-  return x;
-}
-/* E and T, or R, of the segment that has chunk c of head i. */
-template <int DK, int R>
-__device__ static inline miras__state_place miras__floats_found(const miras__fast_chunks *a,
-                                                                unsigned i, unsigned c) {
-  miras__state_place x;
-  x.down = R ? a->value : a->value + DK, x.across = 1;
-  x.at = (R ? a->begins : a->ends) + ((size_t)i * a->segments + c / a->segment) * DK * x.down;
-  return x;
-}
-/* States in accumulators from floats, from nowhere 0, and (ONES) behind the values I; or (to) to
- * floats; or added to these. */
-template <int DK, int VB, int ONES>
-__device__ static inline void miras__state_floats(const miras__fast_chunks *a,
-                                                  miras__state_place x, int to, int adds,
-                                                  unsigned column, float (*s)[VB / 8][4]) {
-  const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-  const unsigned first = column + 2 * (threadIdx.x % 4);
-  float *const at = x.at + row * x.down + first * x.across;
-  MIRAS__ALL_OF for (unsigned t = 0; t < miras__fast_stage<DK, VB, 0, 0>::TILES; t++)
-    MIRAS__ALL_OF for (unsigned e = 0; e < VB / 2; e++) {
-      const unsigned r = 64 * t + e % 4 / 2 * 8, c = e / 4 * 8 + e % 2;
-      float *const p = at + r * x.down + c * x.across, *const y = &s[t][e / 4][e % 4];
-      if (DK < 64 && row + r >= DK) continue;
-      if (to) *p = (adds ? *p : 0) + *y;
-      else if (x.at) *y = (adds ? *y : 0) + *p;
-      else *y = ONES && first + c == a->value + row + r ? 1 : 0;
-    }
-}
 
-/* A block of C2 and C3 goes through chunks first..end - 1 of head i, columns from `column` on. */
-typedef struct miras__fast_stretch {
+/* A block of C2, C3 and the walk goes through chunks first..end - 1 of head i, VB columns of values
+ * from `column` on. Of the next chunk C2 and C3 have while they work on one: K, Q, [64, VB] of V or
+ * dY, M, P; of channels (CH) with errors also what is left of K where the chunk ends. */
+template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
+  enum {
+    LDK = DK + 8, LDV = VB + 8, K = 0, Q = 64 * LDK, V = 2 * 64 * LDK, M = V + 64 * LDV,
+    P = M + 64 * MIRAS__FAST_LD, MORE = P + 64 * MIRAS__FAST_LD, THREE = DELTA && CH,
+    END = THREE ? MORE : K, HALVES = MORE + THREE * 64 * LDK,
+    S = 2 * HALVES, W = S + DK * LDV, U = W + 64 * LDV, BYTES = 2 * (U + 64 * LDV),
+    N = VB / 8, TILES = (DK / 16 + 3) / 4      /* of 16 rows of S that a warp has                 */
+  };
+  const miras__fast_chunks &a;
+  const unsigned warp, lane, from;
   unsigned i, first, end, column;
-} miras__fast_stretch;
-template <int VB>
-__device__ static inline miras__fast_stretch miras__fast_stretch_of(const miras__fast_chunks *a,
-                                                                    unsigned more) {
-  const unsigned across = (a->value + more) / VB, at = blockIdx.x / across;
-  miras__fast_stretch x;
-  x.i = at / a->segments, x.column = blockIdx.x % across * VB;
-  x.first = at % a->segments * a->segment, x.end = x.first + a->segment;
-  if (x.end > a->chunks) x.end = a->chunks;
-  return x;
-}
-/* U of a chunk at room::U, and as it is left at the chunk's end in the place of V; with AGAIN also
- * to global memory, and W. g, b: of the chunk. Of channels the keys have what is left. */
-template <int DK, int VB, int DELTA, int CH, int AGAIN>
-__device__ static inline void miras__fast_rows_u(const miras__fast_chunks *a,
-                                                 const miras__fast_place *at, bf16 *all,
-                                                 bf16 *now, const float *g, const float *b,
-                                                 unsigned column) {
-  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  const size_t place = at->row * a->ldw + at->h * a->value + column;
-  const int keeps = AGAIN && !a->finds;
-  float x[VB / 8][4];
-  miras__clear<VB / 8>(x);
-  if (DELTA)
-    miras__warp_times<VB / 8, 0, 0>(x, now + room::K, room::LDK, 16 * warp, all + room::S,
-                                    room::LDV, 0, 0, DK);
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned r = from + 8 * h;
-    const int kept = keeps && r < at->rows;
-    bf16 *const w = kept ? a->w + place + (size_t)r * a->ldw + 2 * (lane % 4) : NULL;
-    const float z = CH ? 1 : miras__left(a->after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
-      const unsigned j = 8 * n + 2 * (lane % 4);
-      const unsigned v = *(const unsigned *)(const void *)(now + room::V + r * room::LDV + j);
-      const float u0 = miras__of_low(v) - z * x[n][2 * h];
-      const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
-      if (AGAIN && w) miras__put2(w + 8 * n, u0, u1);
-      if (DELTA) miras__put2(all + room::W + r * room::LDV + j, rate * u0, rate * u1);
-      x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
-    }
-  }
-  if (DELTA) {
-    __syncthreads();
-    miras__clear<VB / 8>(x);
-    miras__warp_times<VB / 8, 0, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
-                                    room::LDV, 0, 0, 16 * warp + 16);
-  }
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned r = from + 8 * h;
-    const int kept = keeps && r < at->rows;
-    bf16 *const u = kept ? a->u + place + (size_t)r * a->ldw + 2 * (lane % 4) : NULL;
-    const float last = CH ? 1 : miras__left(g[63] - g[r]);
-    MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
-      const unsigned j = 8 * n + 2 * (lane % 4);
-      const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
-      miras__put2(all + room::U + r * room::LDV + j, u0, u1);
-      if (!CH) miras__put2(now + room::V + r * room::LDV + j, last * u0, last * u1);
-      if (AGAIN && u) miras__put2(u + 8 * n, u0, u1);
-    }
-  }
-}
+  bf16 *const all, *now;             /* in shared memory: all, and what is of the chunk           */
+  miras__fast_place at;
+  const float *g, *b;                /* G and b of the chunk                                      */
 
-/* C2. Forward it writes y; again, on the way back, W, U and the states where chunks begin. */
-template <int DK, int VB, int DELTA, int CH, int AGAIN>
-MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_chunks a) {
-  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
-  bf16 *const all = (bf16 *)(void *)miras__fast_room;
-  const miras__fast_stretch of = miras__fast_stretch_of<VB>(&a, a.finds && DELTA ? DK : 0);
-  const unsigned i = of.i, column = of.column;
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all + of.first % 2 * room::HALVES, i, of.first,
-                                                a.v, a.ldv, column);
-  for (unsigned c = of.first; c < of.end; c++) {
-    bf16 *const now = all + c % 2 * room::HALVES;
-    const miras__fast_place at = miras__fast_at(&a, i, c);
-    const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
-    if (c == of.first || at.anew) {
-      const miras__state_place begin =
-        of.first && !a.finds
-          ? miras__floats_found<DK, 0>(&a, i, of.first - 1)
-          : miras__floats_given<DK>(&a, of.first || column >= a.value ? NULL : a.init,
-                                    a.texts ? i : i % a.heads);
-      miras__state_floats<DK, VB, AGAIN>(&a, begin, 0, 0, column, s);
-      miras__state_put<DK, VB>(all + room::S, s);
-    }
-    miras__bring_wait<0>();
-    __syncthreads();
-    if (c + 1 < of.end)
-      miras__stage_bring<DK, VB, DELTA, CH, !AGAIN>(&a, all + (c + 1) % 2 * room::HALVES, i, c + 1,
-                                                    a.v, a.ldv, column);
-    if (AGAIN && !a.finds)
-      miras__state_keep<DK, VB>(a.s + at.square * DK * a.value + column, a.value, all + room::S);
-    miras__fast_rows_u<DK, VB, DELTA, CH, AGAIN>(&a, &at, all, now, g, a.rate + at.square * 64,
-                                                 column);
-    __syncthreads();
-    if (!AGAIN) {
-      miras__clear<VB / 8>(x);
-      miras__warp_times<VB / 8, 0, 0>(x, now + room::Q, room::LDK, 16 * warp, all + room::S,
-                                      room::LDV, 0, 0, DK);
-      MIRAS__ALL_OF for (unsigned h = 0; h < 2 && !CH; h++)
-        miras__row_times<VB / 8>(x, h, miras__left(g[from + 8 * h]));
-      miras__warp_times<VB / 8, 0, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, all + room::U,
-                                      room::LDV, 0, 0, 16 * warp + 16);
-      miras__rows_put<VB / 8>(a.y + at.row * a.ldy + at.h * a.value + column, a.ldy, at.rows, from,
-                              x);
-    }
-    miras__state_scale<DK, VB, CH>(s, g);
-    miras__state_times<DK, VB>(s, now + room::END, CH ? all + room::U : now + room::V);
-    __syncthreads();
-    miras__state_put<DK, VB>(all + room::S, s);
+  /* more: columns of T behind those of values. */
+  __device__ miras__fast_stage(const miras__fast_chunks &of, unsigned more, unsigned segments)
+    : a(of), warp(threadIdx.x / 32), lane(threadIdx.x % 32), from(16 * warp + lane / 4),
+      all((bf16 *)(void *)miras__fast_room) {
+    const unsigned across = (a.value + more) / VB, block = blockIdx.x / across;
+    i = block / segments, column = blockIdx.x % across * VB;
+    first = block % segments * a.segment, end = first + a.segment;
+    if (end > a.chunks) end = a.chunks;
   }
-  miras__bring_wait<0>();
-  if (AGAIN ? a.finds : a.last && of.end == a.chunks)
-    miras__state_floats<DK, VB, 0>(&a, AGAIN ? miras__floats_found<DK, 0>(&a, i, of.first)
-                                             : miras__floats_given<DK>(&a, a.last, i),
-                                   1, 0, column, s);
-}
+  /* Chunk c is on its way, with V or dY; or it is at hand. */
+  __device__ void bring(unsigned c, const bf16 *v, unsigned ldv, int reads) const {
+    bf16 *const to = all + c % 2 * HALVES;
+    const miras__fast_place on = miras__fast_at(&a, i, c);
+    const unsigned head = on.h / a.group * DK;
+    miras__rows_bring<DK>(to + K, a.k + on.row * a.ldk + head, a.ldk, on.rows);
+    if (reads) miras__rows_bring<DK>(to + Q, a.q + on.row * a.ldq + head, a.ldq, on.rows);
+    if (THREE) miras__rows_bring<DK>(to + END, a.k_end + on.row * a.ldk + head, a.ldk, on.rows);
+    miras__rows_bring<VB>(to + V, v + on.row * ldv + on.h * a.value + column, ldv,
+                          column < a.value ? on.rows : 0);
+    if (DELTA) miras__rows_bring<64, 64, 1>(to + M, a.m + on.square * 4096, 64);
+    if (reads) miras__rows_bring<64, 64, 1>(to + P, a.p + on.square * 4096, 64);
+    miras__bring_group();
+  }
+  __device__ void turn(unsigned c) {
+    now = all + c % 2 * HALVES, at = miras__fast_at(&a, i, c);
+    g = a.log + at.square * (CH ? 64 * DK : 64), b = a.rate + at.square * 64;
+  }
 
-/* C3: back through the chunks. */
-template <int DK, int VB, int DELTA, int CH>
-MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_chunks a) {
-  typedef miras__fast_stage<DK, VB, DELTA, CH> room;
-  bf16 *const all = (bf16 *)(void *)miras__fast_room;
-  const miras__fast_stretch of = miras__fast_stretch_of<VB>(&a, 0);
-  const unsigned i = of.i, column = of.column;
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  float s[room::TILES][VB / 8][4], x[VB / 8][4];
-  int begun = 0;
-  miras__state_floats<DK, VB, 0>(
-    &a, of.end < a.chunks && !a.finds
-          ? miras__floats_found<DK, 1>(&a, i, of.end)
-          : miras__floats_given<DK>(&a, of.end < a.chunks ? NULL : a.dlast, i), 0, 0, column, s);
-  miras__state_put<DK, VB>(all + room::S, s);
-  miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (of.end - 1) % 2 * room::HALVES, i,
-                                           of.end - 1, a.d, a.ldd, column);
-  for (unsigned c = of.end; c-- > of.first;) {
-    bf16 *const now = all + c % 2 * room::HALVES;
-    const miras__fast_place at = miras__fast_at(&a, i, c);
-    const float *const g = a.log + at.square * (CH ? 64 * DK : 64);
-    const float *const b = a.rate + at.square * 64;
-    miras__bring_wait<0>();
-    __syncthreads();
-    if (c > of.first)
-      miras__stage_bring<DK, VB, DELTA, CH, 1>(&a, all + (c - 1) % 2 * room::HALVES, i, c - 1, a.d,
-                                               a.ldd, column);
-    if (!a.finds)
-      miras__state_keep<DK, VB>(a.ds + at.square * DK * a.value + column, a.value, all + room::S);
-    miras__clear<VB / 8>(x);
-    miras__warp_times<VB / 8, 0, 0>(x, now + room::END, room::LDK, 16 * warp, all + room::S,
-                                    room::LDV, 0, 0, DK);
-    MIRAS__ALL_OF for (unsigned h = 0; h < 2 && !CH; h++)
-      miras__row_times<VB / 8>(x, h, miras__left(g[63] - g[from + 8 * h]));
-    miras__warp_times<VB / 8, 1, 0>(x, now + room::P, MIRAS__FAST_LD, 16 * warp, now + room::V,
-                                    room::LDV, 0, 16 * warp, 64);
+  /* S as bfloat16 in shared memory; and from there to global memory, [DK, value]. */
+  __device__ void put(unsigned to, float (*s)[N][4]) const {
+    MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
+      if (warp + 4 * t < DK / 16)
+        MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
+          miras__row_put<N>(all + to + (from + 64 * t + 8 * h) * LDV, s[t], h);
+  }
+  __device__ void keep(bf16 *to) const {
+    enum { STEP = 1024 / VB };
+    const unsigned r = threadIdx.x / N, c = threadIdx.x % N * 8;
+    const bf16 *p = all + S + r * LDV + c;
+    to += at.square * DK * a.value + column + (size_t)r * a.value + c;
+    MIRAS__ALL_OF for (int n = 0; n < DK / STEP; n++) {
+      *(uint4 *)(void *)to = *(const uint4 *)(const void *)p;
+      to += (size_t)STEP * a.value, p += STEP * LDV;
+    }
+  }
+  /* S *= exp G_63; S += X' U of the chunk's rows; and x = X S. */
+  __device__ void scale(float (*s)[N][4]) const {
+    const float all_rows = CH ? 0 : miras__left(g[63]);
+    MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+        const unsigned r = from + 64 * t + 8 * h;
+        miras__row_times<N>(s[t], h,
+                            !CH ? all_rows : r < DK ? miras__left(g[63 * DK + r]) : 0);
+      }
+  }
+  __device__ void add(float (*s)[N][4], const bf16 *rows, const bf16 *u) const {
+    MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
+      if (warp + 4 * t < DK / 16)
+        miras__warp_times<N, 1, 0>(s[t], rows, LDK, 16 * (warp + 4 * t), u, LDV, 0, 0, 64);
+  }
+  __device__ void read(float (*x)[4], const bf16 *rows) const {
+    miras__clear<N>(x);
+    miras__warp_times<N, 0, 0>(x, rows, LDK, 16 * warp, all + S, LDV, 0, 0, DK);
+  }
+
+  /* Where matrix n lies of those that texts or heads begin or end with, or none. */
+  __device__ miras__state_place given(const float *p, unsigned n) const {
+    return {p ? (float *)(uintptr_t)p + (size_t)n * DK * a.value : NULL,
+            a.turned ? 1 : a.value, a.turned ? DK : 1u};
+  }
+  /* E and T, or back R, of the segment that has chunk c. */
+  __device__ miras__state_place found(int back, unsigned c) const {
+    const size_t down = back ? a.value : a.value + DK;
+    float *const start = back ? a.begins : a.ends;
+    return {start + ((size_t)i * a.segments + c / a.segment) * DK * down, down, 1};
+  }
+  /* S from floats, from nowhere 0, and (ones) behind the values I; or (to) to floats; or added to
+   * these. */
+  __device__ void floats(float (*s)[N][4], miras__state_place y, int to, int adds,
+                         int ones = 0) const {
+    const unsigned one = column + 2 * (lane % 4);
+    float *const start = y.at + from * y.down + one * y.across;
+    MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
+      MIRAS__ALL_OF for (unsigned e = 0; e < VB / 2; e++) {
+        const unsigned r = 64 * t + e % 4 / 2 * 8, c = e / 4 * 8 + e % 2;
+        float *const p = start + r * y.down + c * y.across, *const z = &s[t][e / 4][e % 4];
+        if (DK < 64 && from + r >= DK) continue;
+        if (to) *p = (adds ? *p : 0) + *z;
+        else if (y.at) *z = (adds ? *z : 0) + *p;
+        else *z = ones && one + c == a.value + from + r ? 1 : 0;
+      }
+  }
+
+  /* U of the chunk at U, and as it is left at the chunk's end in the place of V; with `again` also
+   * to global memory, and W. Of channels the keys have what is left. */
+  __device__ void rows_u(int again) const {
+    float x[N][4];
+    const size_t place = (at.row + from) * a.ldw + at.h * a.value + column + 2 * (lane % 4);
+    if (DELTA) read(x, now + K);
+    else miras__clear<N>(x);
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = from + 8 * h;
+      const int keeps = again && !a.finds && r < at.rows;
+      const float z = CH ? 1 : miras__left(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
+      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
+        const unsigned j = r * LDV + 8 * n + 2 * (lane % 4);
+        const unsigned v = *(const unsigned *)(const void *)(now + V + j);
+        const float u0 = miras__of_low(v) - z * x[n][2 * h];
+        const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
+        if (keeps) miras__put2(a.w + place + (size_t)(8 * h) * a.ldw + 8 * n, u0, u1);
+        if (DELTA) miras__put2(all + W + j, rate * u0, rate * u1);
+        x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
+      }
+    }
     if (DELTA) {
-      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++)
-        MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++)
-          miras__put2(all + room::W + (from + 8 * h) * room::LDV + 8 * n + 2 * (lane % 4),
-                      x[n][2 * h], x[n][2 * h + 1]);
       __syncthreads();
-      miras__clear<VB / 8>(x);
-      miras__warp_times<VB / 8, 1, 0>(x, now + room::M, MIRAS__FAST_LD, 16 * warp, all + room::W,
-                                      room::LDV, 0, 16 * warp, 64);
-    } else if (!CH) {
-      __syncthreads();               /* all have read dY, which decays where it lies              */
+      miras__clear<N>(x);
+      miras__warp_times<N, 0, 0>(x, now + M, MIRAS__FAST_LD, 16 * warp, all + W, LDV, 0, 0,
+                                 16 * warp + 16);
     }
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = from + 8 * h;
+      const int keeps = again && !a.finds && r < at.rows;
+      const float last = CH ? 1 : miras__left(g[63] - g[r]);
+      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
+        const unsigned j = r * LDV + 8 * n + 2 * (lane % 4);
+        const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
+        miras__put2(all + U + j, u0, u1);
+        if (!CH) miras__put2(now + V + j, last * u0, last * u1);
+        if (keeps) miras__put2(a.u + place + (size_t)(8 * h) * a.ldw + 8 * n, u0, u1);
+      }
+    }
+  }
+
+  /* C2. It writes y; again, on the way back, W, U and the states where chunks begin. */
+  __device__ void forward(int again) {
+    float s[TILES][N][4], x[N][4];
+    bring(first, a.v, a.ldv, !again);
+    for (unsigned c = first; c < end; c++) {
+      turn(c);
+      if (c == first || at.anew) {
+        const float *const init = first || column >= a.value ? NULL : a.init;
+        floats(s, first && !a.finds ? found(0, first - 1) : given(init, a.texts ? i : i % a.heads),
+               0, 0, again);
+        put(S, s);
+      }
+      miras__bring_wait<0>();
+      __syncthreads();
+      if (c + 1 < end) bring(c + 1, a.v, a.ldv, !again);
+      if (again && !a.finds) keep(a.s);
+      rows_u(again);
+      __syncthreads();
+      if (!again) {
+        read(x, now + Q);
+        MIRAS__ALL_OF for (unsigned h = 0; h < 2 && !CH; h++)
+          miras__row_times<N>(x, h, miras__left(g[from + 8 * h]));
+        miras__warp_times<N, 0, 0>(x, now + P, MIRAS__FAST_LD, 16 * warp, all + U, LDV, 0, 0,
+                                   16 * warp + 16);
+        miras__rows_put<N>(a.y + at.row * a.ldy + at.h * a.value + column, a.ldy, at.rows, from, x);
+      }
+      scale(s), add(s, now + END, CH ? all + U : now + V);
+      __syncthreads();
+      put(S, s);
+    }
+    miras__bring_wait<0>();
+    if (again ? a.finds : a.last && end == a.chunks)
+      floats(s, again ? found(0, first) : given(a.last, i), 1, 0);
+  }
+
+  /* Back, Z and gradients of values of the chunk's rows from x = Z; what of them dS is to have
+   * takes the places of U and of dY. */
+  __device__ void rows_z(float (*x)[4]) const {
     MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
       const unsigned r = from + 8 * h, keeps = r < at.rows && !a.finds;
       const float z = CH ? 1 : miras__left(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
@@ -3411,31 +3302,65 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_
       const size_t place = at.h * a.value + column + 2 * (lane % 4);
       bf16 *const zs = a.z + (at.row + r) * a.ldw + place;
       bf16 *const dv = a.dv + (at.row + r) * a.ld_dv + place;
-      MIRAS__ALL_OF for (unsigned n = 0; n < VB / 8; n++) {
-        const unsigned j = 8 * n + 2 * (lane % 4);
-        bf16 *const dy = now + room::V + r * room::LDV + j;
-        const unsigned d = *(const unsigned *)(const void *)dy;
+      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
+        const unsigned j = r * LDV + 8 * n + 2 * (lane % 4);
+        const unsigned d = *(const unsigned *)(const void *)(now + V + j);
         const float z0 = x[n][2 * h], z1 = x[n][2 * h + 1];
-        if (!CH) miras__put2(dy, by * miras__of_low(d), by * miras__of_high(d));
-        if (DELTA) miras__put2(all + room::U + r * room::LDV + j, -z * rate * z0, -z * rate * z1);
+        if (!CH) miras__put2(now + V + j, by * miras__of_low(d), by * miras__of_high(d));
+        if (DELTA) miras__put2(all + U + j, -z * rate * z0, -z * rate * z1);
         if (keeps) miras__put2(zs + 8 * n, z0, z1), miras__put2(dv + 8 * n, rate * z0, rate * z1);
       }
     }
-    __syncthreads();
-    miras__state_scale<DK, VB, CH>(s, g);
-    miras__state_times<DK, VB>(s, now + room::Q, now + room::V);
-    if (DELTA) miras__state_times<DK, VB>(s, now + room::K, all + room::U);
-    if (a.finds ? c == of.first : (!c || at.anew) && a.dinit) {
-      miras__state_floats<DK, VB, 0>(&a, a.finds ? miras__floats_found<DK, 1>(&a, i, c)
-                                                 : miras__floats_given<DK>(&a, a.dinit, i),
-                                     1, begun, column, s);
-      MIRAS__ALL_OF for (unsigned t = 0; t < room::TILES; t++) miras__clear<VB / 8>(s[t]);
-      begun = 1;
-    }
-    __syncthreads();
-    miras__state_put<DK, VB>(all + room::S, s);
   }
-  miras__bring_wait<0>();
+  /* C3: back through the chunks. */
+  __device__ void backward() {
+    float s[TILES][N][4], x[N][4];
+    const float *const last = end < a.chunks ? NULL : a.dlast;
+    int begun = 0;
+    floats(s, end < a.chunks && !a.finds ? found(1, end) : given(last, i), 0, 0);
+    put(S, s);
+    bring(end - 1, a.d, a.ldd, 1);
+    for (unsigned c = end; c-- > first;) {
+      turn(c);
+      miras__bring_wait<0>();
+      __syncthreads();
+      if (c > first) bring(c - 1, a.d, a.ldd, 1);
+      if (!a.finds) keep(a.ds);
+      read(x, now + END);
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2 && !CH; h++)
+        miras__row_times<N>(x, h, miras__left(g[63] - g[from + 8 * h]));
+      miras__warp_times<N, 1, 0>(x, now + P, MIRAS__FAST_LD, 16 * warp, now + V, LDV, 0, 16 * warp,
+                                 64);
+      MIRAS__ALL_OF for (unsigned h = 0; h < 2 && DELTA; h++)
+        miras__row_put<N>(all + W + (from + 8 * h) * LDV, x, h);
+      if (DELTA || !CH) __syncthreads();       /* all have read dY, which decays where it lies    */
+      if (DELTA) {
+        miras__clear<N>(x);
+        miras__warp_times<N, 1, 0>(x, now + M, MIRAS__FAST_LD, 16 * warp, all + W, LDV, 0,
+                                   16 * warp, 64);
+      }
+      rows_z(x);
+      __syncthreads();
+      scale(s), add(s, now + Q, now + V);
+      if (DELTA) add(s, now + K, all + U);
+      if (a.finds ? c == first : (!c || at.anew) && a.dinit) {
+        floats(s, a.finds ? found(1, c) : given(a.dinit, i), 1, begun);
+        MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++) miras__clear<N>(s[t]);
+        begun = 1;
+      }
+      __syncthreads();
+      put(S, s);
+    }
+    miras__bring_wait<0>();
+  }
+};
+template <int DK, int VB, int DELTA, int CH, int AGAIN>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c2(const __grid_constant__ miras__fast_chunks a) {
+  miras__fast_stage<DK, VB, DELTA, CH>(a, a.finds && DELTA ? DK : 0, a.segments).forward(AGAIN);
+}
+template <int DK, int VB, int DELTA, int CH>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_c3(const __grid_constant__ miras__fast_chunks a) {
+  miras__fast_stage<DK, VB, DELTA, CH>(a, 0, a.segments).backward();
 }
 
 /* From segment to segment: E of each becomes the state that it ends with, or R the gradient of that
@@ -3448,20 +3373,17 @@ template <int DK> struct miras__fast_walked {
 template <int DK>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_walk(const __grid_constant__ miras__fast_chunks a) {
   typedef miras__fast_walked<DK> room;
-  enum { TILES = miras__fast_stage<DK, 32, 0, 0>::TILES };
-  bf16 *const all = (bf16 *)(void *)miras__fast_room;
-  const unsigned i = blockIdx.x / (a.value / 32), column = blockIdx.x % (a.value / 32) * 32;
-  const unsigned warp = threadIdx.x / 32, row = warp * 16 + threadIdx.x % 32 / 4;
+  typedef miras__fast_stage<DK, 32, 0, 0> stage;
+  const stage w(a, 0, 1);
+  float s[stage::TILES][4][4];
   const size_t per = a.channels ? 64 * DK : 64;      /* logarithms of a chunk                     */
-  float s[TILES][4][4];
   for (unsigned n = 0; n < a.segments; n++) {
     const unsigned of = a.back ? a.segments - 1 - n : n, first = of * a.segment;
-    const miras__state_place ends = miras__floats_found<DK, 0>(&a, i, first);
-    const miras__state_place x = a.back ? miras__floats_found<DK, 1>(&a, i, first) : ends;
-    MIRAS__ALL_OF for (unsigned t = 0; n && !a.delta && t < TILES; t++)
+    const miras__state_place ends = w.found(0, first), x = a.back ? w.found(1, first) : ends;
+    MIRAS__ALL_OF for (unsigned t = 0; n && !a.delta && t < stage::TILES; t++)
       MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-        const unsigned r = a.channels ? row + 64 * t + 8 * h : 0;
-        const float *log = a.log + ((size_t)i * a.chunks + first) * per + (per - per / 64) + r;
+        const unsigned r = a.channels ? w.from + 64 * t + 8 * h : 0;
+        const float *log = a.log + ((size_t)w.i * a.chunks + first) * per + (per - per / 64) + r;
         float sum = 0;
         for (unsigned c = first; c < a.chunks && c < first + a.segment; c++, log += per)
           sum += r < DK ? *log : 0;
@@ -3469,219 +3391,44 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_walk(const __grid_constant__ miras__fas
       }
     if (n && a.delta) {
       for (unsigned e = 8 * threadIdx.x; e < DK * DK; e += 1024) {
-        bf16 *const t = all + e / DK * room::LDT + e % DK;
+        bf16 *const t = w.all + e / DK * room::LDT + e % DK;
         float u[8];
         miras__get8(u, ends.at + e / DK * ends.down + a.value + e % DK);
         miras__put8(t, u);
         for (unsigned l = 0; l < 8; l++) u[l] -= miras__wide(miras__near(u[l]));
         miras__put8(t + room::REST, u);
       }
-      miras__state_put<DK, 32>(all + room::S, s);
-      MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++)
+      w.put(room::S, s);
+      MIRAS__ALL_OF for (unsigned t = 0; t < stage::TILES; t++)
         MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++)
           s[t][l / 4][l % 4] -= miras__wide(miras__near(s[t][l / 4][l % 4]));
-      miras__state_put<DK, 32>(all + room::S_REST, s);
+      w.put(room::S_REST, s);
       __syncthreads();
-      MIRAS__ALL_OF for (unsigned t = 0; t < TILES; t++) {
-        const unsigned r = 16 * (warp + 4 * t);
+      MIRAS__ALL_OF for (unsigned t = 0; t < stage::TILES; t++) {
+        const unsigned r = 16 * (w.warp + 4 * t);
         miras__clear<4>(s[t]);
         for (unsigned l = 0; l < 3 && r < DK; l++) {
-          const bf16 *const u = all + (l == 1 ? room::REST : 0);
-          const bf16 *const v = all + (l == 2 ? room::S_REST : room::S);
+          const bf16 *const u = w.all + (l == 1 ? room::REST : 0);
+          const bf16 *const v = w.all + (l == 2 ? room::S_REST : room::S);
           if (a.back) miras__warp_times<4, 1, 0>(s[t], u, room::LDT, r, v, 40, 0, 0, DK);
           else miras__warp_times<4, 0, 0>(s[t], u, room::LDT, r, v, 40, 0, 0, DK);
         }
       }
       __syncthreads();
     }
-    miras__state_floats<DK, 32, 0>(&a, x, 0, n > 0, column, s);
-    miras__state_floats<DK, 32, 0>(&a, x, 1, 0, column, s);
+    w.floats(s, x, 0, n > 0), w.floats(s, x, 1, 0);
   }
 }
 
-/* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them and of
- * WIDE columns of keys; dP and dN as factors; what they make of G, as floats; and numbers of rows.
- * Of channels, in the place of values, what is left of WIDE columns of K where a row's 16 end, of Q
- * and K where they begin; and of each row floats of WIDE channels, three times. */
-template <int DK, int CH> struct miras__fast_c4 {
-  enum {
-    WIDE = CH || DK < 64 ? 32 : 64, LD = DK + 8, Q = 64 * LD, D = 2 * 64 * LD, U = D + 64 * 40,
-    Z = U + 64 * 40, W = Z + 64 * 40, S = W + 64 * 40, DS = S + WIDE * 40, DP = DS + WIDE * 40,
-    DN = DP + 64 * MIRAS__FAST_LD, HALVES = DN + 64 * MIRAS__FAST_LD, SQUARE = 2 * HALVES,
-    ROWS = SQUARE + 4 * (CH ? 3 * 64 * 33 : 64 * 65), BYTES = ROWS + 4 * (416 + 128 * CH),
-    APART = BYTES / 2                /* DELTA 2: where errors are read, behind all                */
-  };
-};
 /* sum over its columns of row r's accumulators times rows of x in shared memory. */
 template <int N>
 __device__ static inline float miras__row_dot(float (*c)[4], unsigned h, const bf16 *x) {
-  const unsigned lane = threadIdx.x % 32;
   float all = 0;
   MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
-    const unsigned v = *(const unsigned *)(const void *)(x + 8 * n + 2 * (lane % 4));
+    const unsigned v = *(const unsigned *)(const void *)(x + 8 * n + 2 * (threadIdx.x % 4));
     all += c[n][2 * h] * miras__of_low(v) + c[n][2 * h + 1] * miras__of_high(v);
   }
   return miras__lanes_sum(all, 4);
-}
-
-/* What a block of C4 knows of its chunk. */
-typedef struct miras__fast_chunk {
-  miras__fast_place at;
-  const float *g, *b;                /* G and b of its rows                                       */
-  size_t values, states;             /* where its rows of W, U, Z and its states begin            */
-} miras__fast_chunk;
-
-/* dP and dN as factors, and what P and N give G, z and b, beside Z . W of rows. Of channels decays
- * come in later. */
-template <int DK, int DELTA, int CH>
-__device__ static inline void miras__fast_c4_squares(const miras__fast_chunks *a,
-                                                     const miras__fast_chunk *of) {
-  typedef miras__fast_c4<DK, CH> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room;
-  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
-  float *const db = dg + 128, *const zw = dg + 192;
-  float *const square = (float *)(void *)(miras__fast_room + room::SQUARE);
-  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
-  const miras__fast_place *const at = &of->at;
-  const float *const g = of->g, *const b = of->b;
-  float x[8][4], y[8][4], along = 0;
-  miras__clear<8>(x);
-  miras__clear<8>(y);
-  for (unsigned v = 0; v < a->value; v += 32) {
-    __syncthreads();
-    miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
-                          at->rows);
-    miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
-    miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
-    miras__rows_bring<32>(k + room::W, a->w + of->values + v, a->ldw, at->rows);
-    miras__bring_group();
-    miras__bring_wait<0>();
-    __syncthreads();
-    miras__warp_times<8, 0, 1>(x, k + room::D, 40, 16 * warp, k + room::U, 40, 0, 0, 32);
-    if (DELTA)
-      miras__warp_times<8, 0, 1>(y, k + room::Z, 40, 16 * warp, k + room::U, 40, 0, 0, 32);
-    for (unsigned e = 0; e < 16; e++) {              /* half of a row a thread */
-      const unsigned j = t / 2 * 40 + t % 2 * 16 + e;
-      along += miras__wide(k[room::Z + j]) * miras__wide(k[room::W + j]);
-    }
-  }
-  along += __shfl_xor_sync(0xffffffffu, along, 1);
-  if (!(t & 1)) zw[t / 2] = along;
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned r = from + 8 * h;
-    const float z = CH ? 0 : a->after ? g[r] : r ? g[r - 1] : 0;
-    float by_p = 0, by_n = 0, by_b = 0;
-    MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++) {
-      const unsigned j = 8 * n + 2 * (lane % 4);
-      const size_t place = at->square * 4096 + r * 64 + j;
-      const unsigned p = CH ? 0 : *(const unsigned *)(const void *)(a->p + place);
-      const unsigned n2 = DELTA ? *(const unsigned *)(const void *)(a->n + place) : 0;
-      float dp[2], dn[2];
-      MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
-        const float one = e ? miras__of_high(p) : miras__of_low(p);
-        const float two = e ? miras__of_high(n2) : miras__of_low(n2);
-        const float s = x[n][2 * h + e] * one, u = -y[n][2 * h + e] * two;
-        dp[e] = j + e > r ? 0 : CH ? x[n][2 * h + e]
-                                   : x[n][2 * h + e] * miras__left(g[r] - g[j + e]);
-        dn[e] = !DELTA || j + e >= r ? 0 : -y[n][2 * h + e] * b[r] *
-                                             (CH ? 1 : miras__left(z - g[j + e]));
-        if (DELTA) by_b += u;
-        if (CH) continue;
-        by_p += s, by_n += DELTA ? u * b[r] : 0;
-        square[r * 65 + j + e] = s + (DELTA ? u * b[r] : 0);
-      }
-      miras__put2(k + room::DP + r * MIRAS__FAST_LD + j, dp[0], dp[1]);
-      if (DELTA) miras__put2(k + room::DN + r * MIRAS__FAST_LD + j, dn[0], dn[1]);
-    }
-    by_b = miras__lanes_sum(by_b, 4);
-    if (!CH) by_p = miras__lanes_sum(by_p, 4), by_n = miras__lanes_sum(by_n, 4);
-    if (lane % 4 == 0) dg[r] = by_p, dz[r] = by_n, db[r] = by_b;
-  }
-  __syncthreads();
-  if (t < 64 && !CH) {
-    float all = 0;
-    for (unsigned r = 0; r < 64; r++) all += square[r * 65 + t];
-    dg[t] -= all;
-  }
-}
-
-/* x = dY S', y = U dS' and z = Z S' of a chunk's rows, columns of keys from j on, and sums of S dS,
- * of a part of one row of them. */
-template <int DK, int DELTA, int CH>
-__device__ static inline float miras__fast_c4_states(const miras__fast_chunks *a,
-                                                     const miras__fast_chunk *of, unsigned j,
-                                                     float (*x)[4], float (*y)[4], float (*z)[4]) {
-  typedef miras__fast_c4<DK, CH> room;
-  enum { WIDE = room::WIDE, N = WIDE / 8, LANES = 128 / WIDE, EACH = 32 / LANES };
-  bf16 *const k = (bf16 *)(void *)miras__fast_room;
-  const unsigned t = threadIdx.x, i = t / 32 * 16;
-  const miras__fast_place *const at = &of->at;
-  const size_t states = of->states + (size_t)j * a->value;
-  float all = 0;
-  miras__clear<N>(x), miras__clear<N>(y), miras__clear<N>(z);
-  for (unsigned v = 0; v < a->value; v += 32) {
-    __syncthreads();
-    miras__rows_bring<32>(k + room::D, a->d + at->row * a->ldd + at->h * a->value + v, a->ldd,
-                          at->rows);
-    miras__rows_bring<32>(k + room::U, a->u + of->values + v, a->ldw, at->rows);
-    if (DELTA) miras__rows_bring<32>(k + room::Z, a->z + of->values + v, a->ldw, at->rows);
-    miras__square_bring<WIDE, 32>(k + room::S, a->s + states + v, a->value);
-    miras__square_bring<WIDE, 32>(k + room::DS, a->ds + states + v, a->value);
-    miras__bring_group();
-    miras__bring_wait<0>();
-    __syncthreads();
-    miras__warp_times<N, 0, 1>(x, k + room::D, 40, i, k + room::S, 40, 0, 0, 32);
-    miras__warp_times<N, 0, 1>(y, k + room::U, 40, i, k + room::DS, 40, 0, 0, 32);
-    if (DELTA) miras__warp_times<N, 0, 1>(z, k + room::Z, 40, i, k + room::S, 40, 0, 0, 32);
-    for (unsigned e = 0; e < EACH; e++) {
-      const unsigned l = t / LANES * 40 + t % LANES * EACH + e;
-      all += miras__wide(k[room::S + l]) * miras__wide(k[room::DS + l]);
-    }
-  }
-  return all;
-}
-
-/* dq's and dk's columns from j on, and what they give G and z; returns what G's last row gets
- * beside that. */
-template <int DK, int DELTA>
-__device__ static inline float miras__fast_c4_rows(const miras__fast_chunks *a,
-                                                   const miras__fast_chunk *of, unsigned j,
-                                                   float (*x)[4], float (*y)[4], float (*z)[4]) {
-  typedef miras__fast_c4<DK, 0> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const q = k + room::Q;
-  float *const dg = (float *)(void *)(miras__fast_room + room::ROWS), *const dz = dg + 64;
-  enum { N = room::WIDE / 8 };
-  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, from = 16 * warp + lane / 4;
-  const miras__fast_place *const at = &of->at;
-  const float *const g = of->g, *const b = of->b;
-  float tail = 0;
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned r = from + 8 * h;
-    const float less = -b[r] * miras__left(a->after ? g[r] : r ? g[r - 1] : 0);
-    float d, e, f = 0;
-    miras__row_times<N>(x, h, miras__left(g[r]));
-    miras__row_times<N>(y, h, miras__left(g[63] - g[r]));
-    if (DELTA) miras__row_times<N>(z, h, less);
-    d = miras__row_dot<N>(x, h, q + r * room::LD + j);
-    e = miras__row_dot<N>(y, h, k + r * room::LD + j);
-    if (DELTA) f = miras__row_dot<N>(z, h, k + r * room::LD + j);
-    if (lane % 4 == 0) dg[r] += d - e, dz[r] += f, tail += e;
-    MIRAS__ALL_OF for (unsigned n = 0; n < N && DELTA; n++)
-      y[n][2 * h] += z[n][2 * h], y[n][2 * h + 1] += z[n][2 * h + 1];
-  }
-  miras__warp_times<N, 0, 0>(x, k + room::DP, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
-                             16 * warp + 16);
-  miras__rows_put<N>(a->dq + at->row * a->ld_dq + at->h * DK + j, a->ld_dq, at->rows, from, x);
-  miras__warp_times<N, 1, 0>(y, k + room::DP, MIRAS__FAST_LD, 16 * warp, q, room::LD, j,
-                             16 * warp, 64);
-  if (DELTA) {
-    miras__warp_times<N, 0, 0>(y, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j, 0,
-                               16 * warp + 16);
-    miras__warp_times<N, 1, 0>(y, k + room::DN, MIRAS__FAST_LD, 16 * warp, k, room::LD, j,
-                               16 * warp, 64);
-  }
-  miras__rows_put<N>(a->dk + at->row * a->ld_dk + at->h * DK + j, a->ld_dk, at->rows, from, y);
-  return tail;
 }
 
 /* c [16, 32] by columns times exp(to - from), from NULL: exp(to). */
@@ -3708,198 +3455,326 @@ __device__ static inline void miras__rows_left(float *to, float (*c)[4], const f
     }
 }
 
-/* K, Q and K of 32 channels from j on as rows are left where their 16 end, and from where they
- * begin on: at D and behind it, 40 apart. */
-template <int DK, int DELTA>
-__device__ static inline void miras__fast_c4_left(const float *g, int before, unsigned j) {
-  typedef miras__fast_c4<DK, 1> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room + j, *const q = k + room::Q;
-  bf16 *const kb = (bf16 *)(void *)miras__fast_room + room::D, *const qb = kb + 64 * 40;
-  bf16 *const kc = qb + 64 * 40;
-  MIRAS__EACH_OF for (unsigned l = threadIdx.x; l < 64 * 4; l += 128) {
-    const unsigned row = l / 4, c = l % 4 * 8, first = row / 16 * 16;
-    const float *const here = g + row * DK + c, *const end = g + (row | 15) * DK + c;
-    const float *const one = before ? here - DK : here, *const from = g + first * DK + c - DK;
-    float u[8], v[8];
-    unsigned o;
-    miras__get8(u, k + row * room::LD + c);
-    for (o = 0; o < 8; o++) v[o] = u[o] * miras__left(end[o] - here[o]);
-    miras__put8(kb + row * 40 + c, v);
-    if (!first) continue;
-    if (DELTA > 1) miras__get8(u, k + room::APART + row * room::LD + c);
-    for (o = 0; o < 8; o++) u[o] *= miras__left(one[o] - from[o]);
-    miras__put8(kc + row * 40 + c, u);
-    miras__get8(u, q + row * room::LD + c);
-    for (o = 0; o < 8; o++) u[o] *= miras__left(here[o] - from[o]);
-    miras__put8(qb + row * 40 + c, u);
-  }
-}
+/* C4: shared memory has K and Q; what rows have of 32 columns of values, and states of them and of
+ * WIDE columns of keys; dP and dN as factors; what they make of G, as floats; and numbers of rows.
+ * Of channels, in the place of values, what is left of WIDE columns of K where a row's 16 end, of Q
+ * and K where they begin; and of each row floats of WIDE channels, three times. */
+template <int DK, int CH, int DELTA = 0> struct miras__fast_c4 {
+  enum {
+    WIDE = CH || DK < 64 ? 32 : 64, LD = DK + 8, Q = 64 * LD, D = 2 * 64 * LD, U = D + 64 * 40,
+    Z = U + 64 * 40, W = Z + 64 * 40, S = W + 64 * 40, DS = S + WIDE * 40, DP = DS + WIDE * 40,
+    DN = DP + 64 * MIRAS__FAST_LD, HALVES = DN + 64 * MIRAS__FAST_LD, SQUARE = 2 * HALVES,
+    ROWS = SQUARE + 4 * (CH ? 3 * 64 * 33 : 64 * 65), BYTES = ROWS + 4 * (416 + 128 * CH),
+    READS = DELTA > 1 ? BYTES / 2 : 0,         /* where errors are read: K, or behind all         */
+    N = WIDE / 8, LANES = 128 / WIDE, EACH = 32 / LANES
+  };
+  const miras__fast_chunks &a;
+  const unsigned t, lane, i, from;   /* a warp's rows are those from i on                         */
+  const int before;                  /* errors come before decays                                 */
+  const miras__fast_place at;
+  const size_t values, states;       /* where the chunk's rows of W, U, Z and its states begin    */
+  bf16 *const all;
+  float *const square, *const dg, *const dz, *const db, *const zw;
+  unsigned j;                        /* the first column of keys at hand, and with that ...       */
+  const bf16 *k, *q, *reads;         /* ... rows of K, Q, and those that errors are read at, ...  */
+  const float *g, *b;                /* ... and G of channels; G, b of rows                       */
 
-/* A warp's 16 rows among each other, a lane a channel: what floats x, y and z have so far becomes
- * rows of dq and dk, and x what log a_t gets of these rows; returns what earlier ones get. */
-template <int DK, int DELTA>
-__device__ static inline float miras__fast_c4_sixteen(const miras__fast_chunks *a,
-                                                      const miras__fast_place *at,
-                                                      const float *g, unsigned j, float *fx) {
-  typedef miras__fast_c4<DK, 1> room;
-  const unsigned lane = threadIdx.x % 32, i = threadIdx.x / 32 * 16;
-  const bf16 *const k = (bf16 *)(void *)miras__fast_room + j, *const q = k + room::Q;
-  const bf16 *const reads = DELTA > 1 ? k + room::APART : k;
-  const bf16 *const dp = (bf16 *)(void *)miras__fast_room + room::DP;
-  float *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
-  bf16 *dq = a->dq + (at->row + i) * a->ld_dq + at->h * DK + j + lane;
-  bf16 *dk = a->dk + (at->row + i + 15) * a->ld_dk + at->h * DK + j + lane;
-  bf16 *dz = DELTA > 1 ? a->dapart + (dk - a->dk) : NULL;
-  const int before = !a->after;
-  float d[16], own[16], more[16], all = 0;
-  MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++) {
-    own[l] = miras__wide(k[(i + l) * room::LD + lane]);
-    d[l] = more[l] = 0;
+  __device__ explicit miras__fast_c4(const miras__fast_chunks &of)
+    : a(of), t(threadIdx.x), lane(t % 32), i(t / 32 * 16), from(i + lane / 4), before(!a.after),
+      at(miras__fast_at(&a, blockIdx.x / a.chunks, blockIdx.x % a.chunks)),
+      values(at.row * a.ldw + at.h * a.value), states(at.square * DK * a.value),
+      all((bf16 *)(void *)miras__fast_room), square((float *)(void *)(miras__fast_room + SQUARE)),
+      dg((float *)(void *)(miras__fast_room + ROWS)), dz(dg + 64), db(dg + 128), zw(dg + 192) {
+    b = a.rate + at.square * 64;
+    turn(0);
   }
-  MIRAS__ALL_OF for (unsigned part = 0; part < 16; part += 4)
-    MIRAS__EACH_OF for (unsigned r = part; r < part + 4; r++) {   /* p, n: zeros behind r         */
-      const unsigned row = i + r;
-      const bf16 *const p = dp + row * MIRAS__FAST_LD + i, *const n = p + room::DN - room::DP;
-      const float one = r ? miras__left(g[row * DK + lane] - g[(row - 1) * DK + lane]) : 0;
-      const float query = miras__wide(q[row * room::LD + lane]);
-      float key = miras__wide(k[row * room::LD + lane]);
-      float by_q = fx[r * 33 + lane], by_z = DELTA ? fz[r * 33 + lane] : 0;
-      MIRAS__ALL_OF for (unsigned l = 0; l < part + 4; l++) {
-        const float old = d[l], now = one * old, u = miras__wide(p[l]) * now;
-        by_q += u * own[l], more[l] += u * query;
-        if (DELTA) {
-          const float v = miras__wide(n[l]) * (before ? old : now);
-          by_z += v * own[l];
-          more[l] += v * (DELTA > 1 ? miras__wide(reads[row * room::LD + lane]) : key);
-        }
-        d[l] = l == r ? 1 : now;
+  __device__ void turn(unsigned column) {
+    j = column, k = all + j, q = k + Q, reads = k + READS;
+    g = a.log + at.square * (CH ? 64 * DK : 64) + (CH ? j : 0);
+  }
+  /* Rows of dY, U and Z, 32 columns of values from v on, are on their way. */
+  __device__ void bring(unsigned v, int errors) const {
+    __syncthreads();
+    miras__rows_bring<32>(all + D, a.d + at.row * a.ldd + at.h * a.value + v, a.ldd, at.rows);
+    miras__rows_bring<32>(all + U, a.u + values + v, a.ldw, at.rows);
+    if (errors) miras__rows_bring<32>(all + Z, a.z + values + v, a.ldw, at.rows);
+  }
+  /* What log a of a place gets; `sum` is that of its G. */
+  __device__ void keep_back(size_t to, float sum) const {
+    const float kept = a.logs ? 1 : a.keep[to];
+    a.dkeep[to] = sum / (kept > 1e-30f ? kept : 1e-30f);
+  }
+
+  /* dP and dN as factors, and what P and N give G, z and b, beside Z . W of rows. Of channels
+   * decays come in later. */
+  __device__ void squares() const {
+    float x[8][4], y[8][4], along = 0;
+    miras__clear<8>(x), miras__clear<8>(y);
+    for (unsigned v = 0; v < a.value; v += 32) {
+      bring(v, 1);
+      miras__rows_bring<32>(all + W, a.w + values + v, a.ldw, at.rows);
+      miras__bring_group();
+      miras__bring_wait<0>();
+      __syncthreads();
+      miras__warp_times<8, 0, 1>(x, all + D, 40, i, all + U, 40, 0, 0, 32);
+      if (DELTA) miras__warp_times<8, 0, 1>(y, all + Z, 40, i, all + U, 40, 0, 0, 32);
+      for (unsigned e = 0; e < 16; e++) {            /* half of a row a thread                    */
+        const unsigned l = t / 2 * 40 + t % 2 * 16 + e;
+        along += miras__wide(all[Z + l]) * miras__wide(all[W + l]);
       }
-      fx[r * 33 + lane] = query * by_q, fz[r * 33 + lane] = by_z;
-      by_q += miras__wide(p[r]) * key;
-      key = __shfl_xor_sync(0xffffffffu, by_q, 1);             /* the next channel's              */
-      if (row < at->rows && !(lane % 2)) miras__put2(dq, by_q, key);
-      dq += a->ld_dq;
     }
-  MIRAS__ALL_OF for (unsigned o = 0; o < 16; o++) {  /* log a_t is part of G from row t on        */
-    const unsigned r = 15 - o, row = i + r;
-    const float by_k = fy[r * 33 + lane] + more[r], by_z = fz[r * 33 + lane];
-    const float itself = miras__wide(dp[row * MIRAS__FAST_LD + row]);
-    const float z = by_z * (DELTA > 1 ? miras__wide(reads[row * room::LD + lane]) : own[r]);
-    all += fx[r * 33 + lane] - own[r] * by_k + (before ? 0 : z);
-    fx[r * 33 + lane] = all;
-    if (before) all += z;
-    const float mine = by_k + (DELTA > 1 ? 0 : by_z) +
-                       itself * miras__wide(q[row * room::LD + lane]);
-    const float next = __shfl_xor_sync(0xffffffffu, mine, 1);
-    if (row < at->rows && !(lane % 2)) miras__put2(dk, mine, next);
-    dk -= a->ld_dk;
-    if (DELTA < 2) continue;
-    const float other = __shfl_xor_sync(0xffffffffu, by_z, 1);
-    if (row < at->rows && !(lane % 2)) miras__put2(dz, by_z, other);
-    dz -= a->ld_dk;
+    along += __shfl_xor_sync(0xffffffffu, along, 1);
+    if (!(t & 1)) zw[t / 2] = along;
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = from + 8 * h;
+      const float read = CH ? 0 : a.after ? g[r] : r ? g[r - 1] : 0;
+      float by_p = 0, by_n = 0, by_b = 0;
+      MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++) {
+        const unsigned c = 8 * n + 2 * (lane % 4);
+        const size_t place = at.square * 4096 + r * 64 + c;
+        const unsigned p = CH ? 0 : *(const unsigned *)(const void *)(a.p + place);
+        const unsigned n2 = DELTA ? *(const unsigned *)(const void *)(a.n + place) : 0;
+        float dp[2], dn[2];
+        MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
+          const float one = e ? miras__of_high(p) : miras__of_low(p);
+          const float two = e ? miras__of_high(n2) : miras__of_low(n2);
+          const float s = x[n][2 * h + e] * one, u = -y[n][2 * h + e] * two;
+          dp[e] = c + e > r ? 0 : CH ? x[n][2 * h + e]
+                                     : x[n][2 * h + e] * miras__left(g[r] - g[c + e]);
+          dn[e] = !DELTA || c + e >= r ? 0 : -y[n][2 * h + e] * b[r] *
+                                               (CH ? 1 : miras__left(read - g[c + e]));
+          if (DELTA) by_b += u;
+          if (CH) continue;
+          by_p += s, by_n += DELTA ? u * b[r] : 0;
+          square[r * 65 + c + e] = s + (DELTA ? u * b[r] : 0);
+        }
+        miras__put2(all + DP + r * MIRAS__FAST_LD + c, dp[0], dp[1]);
+        if (DELTA) miras__put2(all + DN + r * MIRAS__FAST_LD + c, dn[0], dn[1]);
+      }
+      by_b = miras__lanes_sum(by_b, 4);
+      if (!CH) by_p = miras__lanes_sum(by_p, 4), by_n = miras__lanes_sum(by_n, 4);
+      if (lane % 4 == 0) dg[r] = by_p, dz[r] = by_n, db[r] = by_b;
+    }
+    __syncthreads();
+    if (t < 64 && !CH) {
+      float sum = 0;
+      for (unsigned r = 0; r < 64; r++) sum += square[r * 65 + t];
+      dg[t] -= sum;
+    }
   }
-  return all;
-}
 
-/* The same of 32 channels, with what they give decays, by way of floats [64, 33] of x, y and z in
- * turn; a warp has 16 rows, a lane in the end a channel of them. */
-template <int DK, int DELTA>
-__device__ static inline void miras__fast_c4_channels(const miras__fast_chunks *a,
-                                                      const miras__fast_chunk *of, unsigned j,
-                                                      float (*x)[4], float (*y)[4], float (*z)[4],
-                                                      float along) {
-  typedef miras__fast_c4<DK, 1> room;
-  const bf16 *const k = (bf16 *)(void *)miras__fast_room + j;
-  const bf16 *const kb = (bf16 *)(void *)miras__fast_room + room::D, *const qb = kb + 64 * 40;
-  const bf16 *const kc = qb + 64 * 40;
-  float *const rows = (float *)(void *)(miras__fast_room + room::ROWS), *const ends = rows + 256;
-  const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, i = 16 * warp;
-  const bf16 *const dp = (bf16 *)(void *)miras__fast_room + room::DP;
-  const bf16 *const dn = (bf16 *)(void *)miras__fast_room + room::DN;
-  float *const fx = (float *)(void *)(miras__fast_room + room::SQUARE) + 33 * i;
-  float *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
-  const miras__fast_place *const at = &of->at;
-  const float *const g = of->g + j, *e = NULL, *const last = g + 63 * DK;
-  const int before = !a->after;
-  float all = 0;
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2 && DELTA; h++)
-    miras__row_times<4>(z, h, -of->b[i + lane / 4 + 8 * h]);
-  miras__rows_left(fy, y, last, 0, 0, last, 1);      /* as they are, for what the end gets        */
-  __syncwarp(0xffffffffu);
-  MIRAS__EACH_OF for (unsigned r = 0; r < 16; r++)
-    all += miras__wide(k[(i + r) * room::LD + lane]) * fy[r * 33 + lane] *
-           miras__left(last[lane] - g[(i + r) * DK + lane]);
-  ends[t] = all;
-  along = miras__lanes_sum(along, 4);
-  __syncthreads();
-  if (t % 4 == 0) rows[384 + t / 4] = along * miras__left(last[t / 4]);
-  miras__fast_c4_left<DK, DELTA>(g, before, j);
-  __syncthreads();
-  MIRAS__EACH_OF for (unsigned l = 0; l < i; l += 16) {        /* earlier rows, by 16             */
-    const float *const next = g + (l + 15) * DK;
-    miras__columns_left(x, next, e);
-    miras__warp_times<4, 0, 0>(x, dp, MIRAS__FAST_LD, i, kb, 40, 0, l, l + 16);
-    if (DELTA) miras__columns_left(z, next, e);
-    if (DELTA) miras__warp_times<4, 0, 0>(z, dn, MIRAS__FAST_LD, i, kb, 40, 0, l, l + 16);
-    e = next;
+  /* x = dY S', y = U dS' and z = Z S' of the chunk's rows, and sums of S dS, of a part of one row
+   * of them. */
+  __device__ float products(float (*x)[4], float (*y)[4], float (*z)[4]) const {
+    float along = 0;
+    miras__clear<N>(x), miras__clear<N>(y), miras__clear<N>(z);
+    for (unsigned v = 0; v < a.value; v += 32) {
+      const size_t place = states + (size_t)j * a.value + v;
+      bring(v, DELTA);
+      miras__rows_bring<32, WIDE, 1>(all + S, a.s + place, a.value);
+      miras__rows_bring<32, WIDE, 1>(all + DS, a.ds + place, a.value);
+      miras__bring_group();
+      miras__bring_wait<0>();
+      __syncthreads();
+      miras__warp_times<N, 0, 1>(x, all + D, 40, i, all + S, 40, 0, 0, 32);
+      miras__warp_times<N, 0, 1>(y, all + U, 40, i, all + DS, 40, 0, 0, 32);
+      if (DELTA) miras__warp_times<N, 0, 1>(z, all + Z, 40, i, all + S, 40, 0, 0, 32);
+      for (unsigned e = 0; e < EACH; e++) {
+        const unsigned l = t / LANES * 40 + t % LANES * EACH + e;
+        along += miras__wide(all[S + l]) * miras__wide(all[DS + l]);
+      }
+    }
+    return along;
   }
-  miras__rows_left(fx, x, g + i * DK, DK, 0, e, 1);
-  if (DELTA) miras__rows_left(fz, z, g + i * DK, DK, before, e, 1);
-  MIRAS__EACH_OF for (unsigned l = 48; l > i; l -= 16) {       /* and later ones                  */
-    miras__columns_left(y, g + (l + 15) * DK, g + (l - 1) * DK);
-    miras__warp_times<4, 1, 0>(y, dp, MIRAS__FAST_LD, i, qb, 40, 0, l, l + 16);
-    if (DELTA) miras__warp_times<4, 1, 0>(y, dn, MIRAS__FAST_LD, i, kc, 40, 0, l, l + 16);
-  }
-  miras__rows_left(fy, y, g + i * DK, DK, 0, g + (i + 15) * DK, -1);
-  __syncwarp(0xffffffffu);
-  all = miras__fast_c4_sixteen<DK, DELTA>(a, at, g, j, fx);
-  rows[416 + t] = all;
-  __syncthreads();
-  if (!a->dkeep) return;
-  all = rows[384 + lane];
-  for (unsigned l = lane; l < 128; l += 32) all += ends[l] + (l / 32 > warp ? rows[416 + l] : 0);
-  for (unsigned r = 0; r < 16 && i + r < at->rows; r++) {
-    if (DELTA > 1 && (at->row + i + r) % 2) continue;
-    const size_t to = (at->row + i + r) / (DELTA > 1 ? 2 : 1) * a->ld_keep + at->h * DK + j + lane;
-    const float y = a->logs ? 1 : a->keep[to];
-    a->dkeep[to] = (fx[r * 33 + lane] + all) / (y > 1e-30f ? y : 1e-30f);
-  }
-}
 
+  /* dq's and dk's columns, and what they give G and z; returns what G's last row gets beside
+   * that. */
+  __device__ float rows(float (*x)[4], float (*y)[4], float (*z)[4]) const {
+    float tail = 0;
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
+      const unsigned r = from + 8 * h;
+      const float less = -b[r] * miras__left(a.after ? g[r] : r ? g[r - 1] : 0);
+      float d, e, f = 0;
+      miras__row_times<N>(x, h, miras__left(g[r]));
+      miras__row_times<N>(y, h, miras__left(g[63] - g[r]));
+      if (DELTA) miras__row_times<N>(z, h, less);
+      d = miras__row_dot<N>(x, h, q + r * LD);
+      e = miras__row_dot<N>(y, h, k + r * LD);
+      if (DELTA) f = miras__row_dot<N>(z, h, k + r * LD);
+      if (lane % 4 == 0) dg[r] += d - e, dz[r] += f, tail += e;
+      MIRAS__ALL_OF for (unsigned n = 0; n < N && DELTA; n++)
+        y[n][2 * h] += z[n][2 * h], y[n][2 * h + 1] += z[n][2 * h + 1];
+    }
+    miras__warp_times<N, 0, 0>(x, all + DP, MIRAS__FAST_LD, i, k, LD, 0, 0, i + 16);
+    miras__rows_put<N>(a.dq + at.row * a.ld_dq + at.h * DK + j, a.ld_dq, at.rows, from, x);
+    miras__warp_times<N, 1, 0>(y, all + DP, MIRAS__FAST_LD, i, q, LD, 0, i, 64);
+    if (DELTA) {
+      miras__warp_times<N, 0, 0>(y, all + DN, MIRAS__FAST_LD, i, k, LD, 0, 0, i + 16);
+      miras__warp_times<N, 1, 0>(y, all + DN, MIRAS__FAST_LD, i, k, LD, 0, i, 64);
+    }
+    miras__rows_put<N>(a.dk + at.row * a.ld_dk + at.h * DK + j, a.ld_dk, at.rows, from, y);
+    return tail;
+  }
+
+  /* K, Q and K of 32 channels as rows are left where their 16 end, and from where they begin on:
+   * at D, U and Z, 40 apart. */
+  __device__ void left() const {
+    MIRAS__EACH_OF for (unsigned l = t; l < 64 * 4; l += 128) {
+      const unsigned row = l / 4, c = l % 4 * 8, first = row / 16 * 16, o = row * LD + c;
+      const float *const here = g + row * DK + c, *const end = g + (row | 15) * DK + c;
+      const float *const one = here - before * DK, *const start = g + first * DK + c - DK;
+      bf16 *const to = all + row * 40 + c;
+      float u[8], v[8];
+      miras__get8(u, k + o);
+      MIRAS__EIGHT v[e] = u[e] * miras__left(end[e] - here[e]);
+      miras__put8(to + D, v);
+      if (!first) continue;
+      if (DELTA > 1) miras__get8(u, reads + o);
+      MIRAS__EIGHT u[e] *= miras__left(one[e] - start[e]);
+      miras__put8(to + Z, u);
+      miras__get8(u, q + o);
+      MIRAS__EIGHT u[e] *= miras__left(here[e] - start[e]);
+      miras__put8(to + U, u);
+    }
+  }
+
+  /* A warp's 16 rows among each other, a lane a channel: what floats x, y and z have so far becomes
+   * rows of dq and dk, and x what log a_t gets of these rows; returns what earlier ones get. */
+  __device__ float sixteen(float *fx) const {
+    const bf16 *const rest = all + DP;
+    float *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
+    bf16 *to_q = a.dq + (at.row + i) * a.ld_dq + at.h * DK + j + lane;
+    bf16 *to_k = a.dk + (at.row + i + 15) * a.ld_dk + at.h * DK + j + lane;
+    bf16 *to_z = DELTA > 1 ? a.dapart + (to_k - a.dk) : NULL;
+    float d[16], own[16], more[16], sum = 0;
+    MIRAS__ALL_OF for (unsigned l = 0; l < 16; l++) {
+      own[l] = miras__wide(k[(i + l) * LD + lane]);
+      d[l] = more[l] = 0;
+    }
+    MIRAS__ALL_OF for (unsigned part = 0; part < 16; part += 4)
+      MIRAS__EACH_OF for (unsigned r = part; r < part + 4; r++) {   /* p, n: zeros behind r       */
+        const unsigned row = i + r;
+        const bf16 *const p = rest + row * MIRAS__FAST_LD + i, *const n = p + DN - DP;
+        const float one = r ? miras__left(g[row * DK + lane] - g[(row - 1) * DK + lane]) : 0;
+        const float met = before ? 1 : one, query = miras__wide(q[row * LD + lane]);
+        float key = miras__wide(k[row * LD + lane]);
+        float by_q = fx[r * 33 + lane], by_z = DELTA ? fz[r * 33 + lane] : 0;
+        MIRAS__ALL_OF for (unsigned l = 0; l < part + 4; l++) {
+          const float now = one * d[l], u = miras__wide(p[l]) * now;
+          by_q += u * own[l], more[l] += u * query;
+          if (DELTA) {
+            const float v = miras__wide(n[l]) * (met * d[l]);
+            by_z += v * own[l];
+            more[l] += v * (DELTA > 1 ? miras__wide(reads[row * LD + lane]) : key);
+          }
+          d[l] = l == r ? 1 : now;
+        }
+        fx[r * 33 + lane] = query * by_q, fz[r * 33 + lane] = by_z;
+        by_q += miras__wide(p[r]) * key;
+        key = __shfl_xor_sync(0xffffffffu, by_q, 1);           /* the next channel's              */
+        if (row < at.rows && !(lane % 2)) miras__put2(to_q, by_q, key);
+        to_q += a.ld_dq;
+      }
+    MIRAS__ALL_OF for (unsigned o = 0; o < 16; o++) {          /* log a_t is part of G from row t */
+      const unsigned r = 15 - o, row = i + r;                  /* on                              */
+      const float by_k = fy[r * 33 + lane] + more[r], by_z = fz[r * 33 + lane];
+      const float itself = miras__wide(rest[row * MIRAS__FAST_LD + row]);
+      const float u = by_z * (DELTA > 1 ? miras__wide(reads[row * LD + lane]) : own[r]);
+      sum += fx[r * 33 + lane] - own[r] * by_k + (before ? 0 : u);
+      fx[r * 33 + lane] = sum;
+      if (before) sum += u;
+      const float mine = by_k + (DELTA > 1 ? 0 : by_z) + itself * miras__wide(q[row * LD + lane]);
+      const float next = __shfl_xor_sync(0xffffffffu, mine, 1);
+      if (row < at.rows && !(lane % 2)) miras__put2(to_k, mine, next);
+      to_k -= a.ld_dk;
+      if (DELTA < 2) continue;
+      const float other = __shfl_xor_sync(0xffffffffu, by_z, 1);
+      if (row < at.rows && !(lane % 2)) miras__put2(to_z, by_z, other);
+      to_z -= a.ld_dk;
+    }
+    return sum;
+  }
+
+  /* What rows() does, of 32 channels, with what they give decays, by way of floats [64, 33] of x, y
+   * and z in turn; a warp has 16 rows, a lane in the end a channel of them. */
+  __device__ void channels(float (*x)[4], float (*y)[4], float (*z)[4], float along) const {
+    float *const ends = dg + 256, *const firsts = dg + 384, *const earlier = dg + 416;
+    float *const fx = square + 33 * i, *const fy = fx + 64 * 33, *const fz = fy + 64 * 33;
+    const float *e = NULL, *const last = g + 63 * DK, *const here = g + i * DK;
+    float sum = 0;
+    MIRAS__ALL_OF for (unsigned h = 0; h < 2 && DELTA; h++)
+      miras__row_times<4>(z, h, -b[from + 8 * h]);
+    miras__rows_left(fy, y, last, 0, 0, last, 1);    /* as they are, for what the end gets        */
+    __syncwarp(0xffffffffu);
+    MIRAS__EACH_OF for (unsigned r = 0; r < 16; r++)
+      sum += miras__wide(k[(i + r) * LD + lane]) * fy[r * 33 + lane] *
+             miras__left(last[lane] - here[r * DK + lane]);
+    ends[t] = sum;
+    along = miras__lanes_sum(along, 4);
+    __syncthreads();
+    if (t % 4 == 0) firsts[t / 4] = along * miras__left(last[t / 4]);
+    left();
+    __syncthreads();
+    MIRAS__EACH_OF for (unsigned l = 0; l < i; l += 16) {      /* earlier rows, by 16             */
+      const float *const next = g + (l + 15) * DK;
+      miras__columns_left(x, next, e);
+      miras__warp_times<4, 0, 0>(x, all + DP, MIRAS__FAST_LD, i, all + D, 40, 0, l, l + 16);
+      if (DELTA) miras__columns_left(z, next, e);
+      if (DELTA)
+        miras__warp_times<4, 0, 0>(z, all + DN, MIRAS__FAST_LD, i, all + D, 40, 0, l, l + 16);
+      e = next;
+    }
+    miras__rows_left(fx, x, here, DK, 0, e, 1);
+    if (DELTA) miras__rows_left(fz, z, here, DK, before, e, 1);
+    MIRAS__EACH_OF for (unsigned l = 48; l > i; l -= 16) {     /* and later ones                  */
+      miras__columns_left(y, g + (l + 15) * DK, g + (l - 1) * DK);
+      miras__warp_times<4, 1, 0>(y, all + DP, MIRAS__FAST_LD, i, all + U, 40, 0, l, l + 16);
+      if (DELTA)
+        miras__warp_times<4, 1, 0>(y, all + DN, MIRAS__FAST_LD, i, all + Z, 40, 0, l, l + 16);
+    }
+    miras__rows_left(fy, y, here, DK, 0, here + 15 * DK, -1);
+    __syncwarp(0xffffffffu);
+    earlier[t] = sum = sixteen(fx);
+    __syncthreads();
+    if (!a.dkeep) return;
+    sum = firsts[lane];
+    for (unsigned l = lane; l < 128; l += 32) sum += ends[l] + (l / 32 > i / 16 ? earlier[l] : 0);
+    for (unsigned r = 0; r < 16 && i + r < at.rows; r++) {
+      const size_t row = at.row + i + r;
+      if (DELTA < 2 || row % 2 == 0)
+        keep_back(row / (DELTA > 1 ? 2 : 1) * a.ld_keep + at.h * DK + j + lane,
+                  fx[r * 33 + lane] + sum);
+    }
+  }
+
+  __device__ void run() {
+    float more = 0, tail = 0, x[N][4], y[N][4], z[N][4];
+    miras__rows_bring<DK>(all, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
+    miras__rows_bring<DK>(all + Q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
+    if (DELTA > 1)
+      miras__rows_bring<DK>(all + READS, a.apart + at.row * a.ldk + at.h * DK, a.ldk, at.rows);
+    squares();
+    MIRAS__EACH_OF for (unsigned column = 0; column < DK; column += WIDE) {
+      turn(column);
+      const float along = products(x, y, z);
+      if (CH) channels(x, y, z, along);
+      else more += along, tail += rows(x, y, z);
+    }
+    if (!CH) tail = miras__block_all<0>(tail + miras__left(g[63]) * more, dg + 384);
+    if (!CH && t == 0) dg[63] += tail;
+    __syncthreads();
+    if (t >= at.rows) return;
+    if (a.dstep) a.dstep[(at.row + t) * a.ld_step + at.h] = zw[t] + db[t];
+    if (a.dkeep && !CH) {            /* log a_t is part of G from row t on, and of z              */
+      float sum = 0;
+      for (unsigned r = t; r < 64; r++) sum += dg[r] + (a.after ? dz[r] : r > t ? dz[r] : 0);
+      keep_back((at.row + t) * a.ld_keep + at.h, sum);
+    }
+  }
+};
 template <int DK, int DELTA, int CH>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_c4(const __grid_constant__ miras__fast_chunks a) {
-  typedef miras__fast_c4<DK, CH> room;
-  bf16 *const k = (bf16 *)(void *)miras__fast_room;
-  float *const rows = (float *)(void *)(miras__fast_room + room::ROWS);
-  float *const dg = rows, *const dz = rows + 64, *const db = rows + 128, *const zw = rows + 192;
-  const unsigned i = blockIdx.x / a.chunks, t = threadIdx.x;
-  const miras__fast_place at = miras__fast_at(&a, i, blockIdx.x % a.chunks);
-  miras__fast_chunk of;
-  float more = 0, tail = 0, x[room::WIDE / 8][4], y[room::WIDE / 8][4], z[room::WIDE / 8][4];
-  of.at = at, of.g = a.log + at.square * (CH ? 64 * DK : 64), of.b = a.rate + at.square * 64;
-  of.values = at.row * a.ldw + at.h * a.value, of.states = at.square * DK * a.value;
-  miras__rows_bring<DK>(k, a.k + at.row * a.ldk + at.h / a.group * DK, a.ldk, at.rows);
-  miras__rows_bring<DK>(k + room::Q, a.q + at.row * a.ldq + at.h / a.group * DK, a.ldq, at.rows);
-  if (DELTA > 1)
-    miras__rows_bring<DK>(k + room::APART, a.apart + at.row * a.ldk + at.h * DK, a.ldk, at.rows);
-  miras__fast_c4_squares<DK, DELTA, CH>(&a, &of);
-  for (unsigned j = 0; j < DK; j += room::WIDE) {
-    const float along = miras__fast_c4_states<DK, DELTA, CH>(&a, &of, j, x, y, z);
-    if (CH) miras__fast_c4_channels<DK, DELTA>(&a, &of, j, x, y, z, along);
-    else more += along, tail += miras__fast_c4_rows<DK, DELTA>(&a, &of, j, x, y, z);
-  }
-  if (!CH) tail = miras__block_all<0>(tail + miras__left(of.g[63]) * more, rows + 384);
-  if (!CH && t == 0) dg[63] += tail;
-  __syncthreads();
-  if (t >= at.rows) return;
-  if (a.dstep) a.dstep[(at.row + t) * a.ld_step + at.h] = zw[t] + db[t];
-  if (a.dkeep && !CH) {              /* log a_t is part of G from row t on, and of z              */
-    const size_t to = (at.row + t) * a.ld_keep + at.h;
-    const float kept = a.logs ? 1 : a.keep[to];
-    float all = 0;
-    for (unsigned r = t; r < 64; r++) all += dg[r] + (a.after ? dz[r] : r > t ? dz[r] : 0);
-    a.dkeep[to] = all / (kept > 1e-30f ? kept : 1e-30f);
-  }
+  miras__fast_c4<DK, CH, DELTA>(a).run();
 }
 
 /* ---- D: one token ----
@@ -4181,13 +4056,9 @@ struct miras__fast_p {
     });
   }
   /* c in bfloat16 to rows; by c to floats [C, ld], with adds 1 added to them, with 2 they to it. */
-  __device__ void put(bf16 *to, size_t ld, const tile &x, const float (*c)[4],
+  __device__ void put(bf16 *to, unsigned ld, const tile &x, const float (*c)[4],
                       unsigned rows) const {
-    MIRAS__ALL_OF for (unsigned m = 0; m < 2; m++)
-      MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-        const unsigned r = x.i + lane / 4 + 8 * h, s = x.j + 8 * m + 2 * (lane % 4);
-        if (r < rows) miras__put2(to + r * ld + s, c[m][2 * h], c[m][2 * h + 1]);
-      }
+    miras__rows_put<2>(to + x.j, ld, rows, x.i + lane / 4, c);
   }
   __device__ void put(int to, const tile &x, const float (*c)[4]) const {
     put(at(to), ld(to), x, c, C);
@@ -4261,12 +4132,8 @@ struct miras__fast_p {
     __syncthreads();
     for (unsigned e = t; e < C * n / 8; e += 256) {
       const unsigned r = e / (n / 8), j = e % (n / 8) * 8;
-      if (r < count) {
-        miras__bring16(at(K) + r * to + j, x.k + (row + r) * x.ldk + key + j);
-        miras__bring16(at(Q) + r * to + j, x.q + (row + r) * x.ldq + key + j);
-      } else {
-        miras__nothing16(at(K) + r * to + j), miras__nothing16(at(Q) + r * to + j);
-      }
+      miras__bring16_of(at(K) + r * to + j, x.k + (row + r) * x.ldk + key + j, r < count);
+      miras__bring16_of(at(Q) + r * to + j, x.q + (row + r) * x.ldq + key + j, r < count);
     }
     miras__bring_group();
     for (unsigned e = 2 * t; in1 > n && e < C * 16; e += 512) {
@@ -4713,30 +4580,6 @@ typedef struct miras__fast_attention {
   unsigned heads, group, tokens, blocks, window;
 } miras__fast_attention;
 
-template <int DK> struct miras__fast_a {
-  enum {
-    LD = DK + 8, TILE = 64 * LD, QUERIES = DK > 64 ? 32 : 64,   /* of a step of A3                */
-    BYTES1 = 2 * 5 * TILE, BYTES2 = 2 * 6 * TILE + 4 * 64,
-    BYTES3 = 2 * (2 * TILE + 4 * QUERIES * LD)
-  };
-};
-/* Rows of a head of text b from token t on are on their way. */
-template <int DK, int ROWS>
-__device__ static inline void miras__span_bring(const miras__fast_attention *a, bf16 *to,
-                                                const bf16 *from, unsigned ld, unsigned b,
-                                                unsigned head, unsigned t) {
-  miras__rows_bring<DK, ROWS>(to, from + ((size_t)b * a->tokens + t) * ld + head * DK, ld,
-                              a->tokens - t < ROWS ? a->tokens - t : ROWS);
-}
-/* And 64 keys and values that head h of queries reads. */
-template <int DK>
-__device__ static inline void miras__pairs_bring(const miras__fast_attention *a, bf16 *to,
-                                                 unsigned b, unsigned h, unsigned t) {
-  miras__span_bring<DK, 64>(a, to, a->k, a->ldk, b, h / a->group, t);
-  miras__span_bring<DK, 64>(a, to + miras__fast_a<DK>::TILE, a->v, a->ldv, b, h / a->group, t);
-  miras__bring_group();
-}
-
 /* c [16, 8 N] += A B, A [16, 16 K] being what accumulators of a product before hold, B [16 K, 8 N]
  * in shared memory. */
 template <int K, int N>
@@ -4755,180 +4598,186 @@ __device__ static inline void miras__warp_chain(float (*c)[4], float (*a)[4], co
   }
 }
 
-/* What a block of A1 and A2 works on: queries t.. of head h of text b, by keys from `first` on. */
-typedef struct miras__fast_span {
-  unsigned b, h, t, first;
-} miras__fast_span;
-__device__ static inline miras__fast_span miras__fast_span_of(const miras__fast_attention *a) {
-  const unsigned i = blockIdx.x / a->blocks;
-  miras__fast_span at;
-  at.b = i / a->heads, at.h = i % a->heads;
-  at.t = (a->blocks - 1 - blockIdx.x % a->blocks) * 64;       /* what has most keys goes first    */
-  at.first = at.t + 1 > a->window ? (at.t + 1 - a->window) / 64 * 64 : 0;
-  return at;
-}
+/* A block: queries, or in A3 keys, t.. of head h of text b. */
+template <int DK> struct miras__fast_a {
+  enum {
+    LD = DK + 8, TILE = 64 * LD, N = DK / 8, QUERIES = DK > 64 ? 32 : 64,      /* of a step of A3 */
+    SOME = QUERIES / 8, HALF = QUERIES * LD, BYTES1 = 2 * 5 * TILE, BYTES2 = 2 * 6 * TILE + 4 * 64,
+    BYTES3 = 2 * (2 * TILE + 4 * HALF)
+  };
+  const miras__fast_attention &a;
+  const unsigned warp, lane, from;
+  const float scale;                 /* of powers of 2                                            */
+  unsigned b, h, t, first;           /* of A1 and A2: the first key                               */
+  bf16 *const all;
 
-/* Keys and values from t on, which are there now; the next ones are on their way. */
-template <int DK>
-__device__ static inline const bf16 *miras__pairs_next(const miras__fast_attention *a, bf16 *pairs,
-                                                       const miras__fast_span *at, unsigned t) {
-  enum { STAGE = 2 * miras__fast_a<DK>::TILE };
-  const unsigned step = (t - at->first) / 64;
-  miras__bring_wait<0>();
-  __syncthreads();
-  if (t < at->t) miras__pairs_bring<DK>(a, pairs + (step + 1) % 2 * STAGE, at->b, at->h, t + 64);
-  return pairs + step % 2 * STAGE;
-}
+  __device__ miras__fast_a(const miras__fast_attention &of, unsigned heads, int last)
+    : a(of), warp(threadIdx.x / 32), lane(threadIdx.x % 32), from(16 * warp + lane / 4),
+      scale(a.scale * 1.44269504f), all((bf16 *)(void *)miras__fast_room) {
+    const unsigned i = blockIdx.x / a.blocks, block = blockIdx.x % a.blocks;
+    b = i / heads, h = i % heads * (a.heads / heads);
+    t = (last ? a.blocks - 1 - block : block) * 64;  /* of queries, what has most keys goes first */
+    first = t + 1 > a.window ? (t + 1 - a.window) / 64 * 64 : 0;
+  }
+  /* Rows of a head from token `start` on are on their way; and 64 keys and values of this one. */
+  template <int ROWS>
+  __device__ void bring(bf16 *to, const bf16 *of, unsigned ld, unsigned head,
+                        unsigned start) const {
+    miras__rows_bring<DK, ROWS>(to, of + ((size_t)b * a.tokens + start) * ld + head * DK, ld,
+                                a.tokens - start < ROWS ? a.tokens - start : ROWS);
+  }
+  __device__ void pairs(bf16 *to, unsigned start) const {
+    bring<64>(to, a.k, a.ldk, h / a.group, start);
+    bring<64>(to + TILE, a.v, a.ldv, h / a.group, start);
+    miras__bring_group();
+  }
+  /* Keys and values from `start` on, which are there now; the next ones are on their way. */
+  __device__ const bf16 *next(bf16 *to, unsigned start) const {
+    const unsigned step = (start - first) / 64;
+    miras__bring_wait<0>();
+    __syncthreads();
+    if (start < t) pairs(to + (step + 1) % 2 * 2 * TILE, start + 64);
+    return to + step % 2 * 2 * TILE;
+  }
+  /* The block's rows of a head, c times `by`. */
+  __device__ void put(bf16 *to, unsigned ld, unsigned head, float (*c)[4], float by) const {
+    MIRAS__ALL_OF for (unsigned l = 0; l < 2; l++) miras__row_times<N>(c, l, by);
+    miras__rows_put<N>(to + ((size_t)b * a.tokens + t) * ld + head * DK, ld, a.tokens - t, from, c);
+  }
 
-template <int DK>
-MIRAS__FAST_GRID(128, 1) miras__run_fast_a1(const __grid_constant__ miras__fast_attention a) {
-  typedef miras__fast_a<DK> room;
-  bf16 *const q = (bf16 *)(void *)miras__fast_room, *const pairs = q + room::TILE;
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  const miras__fast_span at = miras__fast_span_of(&a);
-  const float scale = a.scale * 1.44269504f;
-  float o[DK / 8][4], s[8][4], top[2] = {-3.0e38f, -3.0e38f}, sum[2] = {0, 0};
-  miras__clear<DK / 8>(o);
-  miras__span_bring<DK, 64>(&a, q, a.q, a.ldq, at.b, at.h, at.t);
-  miras__pairs_bring<DK>(&a, pairs, at.b, at.h, at.first);
-  for (unsigned t = at.first; t <= at.t; t += 64) {
-    const bf16 *const now = miras__pairs_next<DK>(&a, pairs, &at, t);
-    miras__clear<8>(s);
-    miras__warp_times<8, 0, 1>(s, q, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
-    MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-      const unsigned back = at.t + from + 8 * h - t - 2 * (lane % 4);   /* of the first key       */
-      float most = top[h], by;
-      MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
-        MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++)
-          if (back - 8 * n - e < a.window) most = fmaxf(most, scale * s[n][2 * h + e]);
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      by = exp2f(top[h] - most), top[h] = most, sum[h] *= by;
-      MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++) o[n][2 * h] *= by, o[n][2 * h + 1] *= by;
-      MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
-        MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
-          float *const x = &s[n][2 * h + e];
-          *x = back - 8 * n - e < a.window ? exp2f(scale * *x - most) : 0;
-          sum[h] += *x;
-        }
+  /* A1. */
+  __device__ void forward() const {
+    bf16 *const q = all, *const kv = q + TILE;
+    float o[N][4], s[8][4], top[2] = {-3.0e38f, -3.0e38f}, sum[2] = {0, 0};
+    miras__clear<N>(o);
+    bring<64>(q, a.q, a.ldq, h, t);
+    pairs(kv, first);
+    for (unsigned u = first; u <= t; u += 64) {
+      const bf16 *const now = next(kv, u);
+      miras__clear<8>(s);
+      miras__warp_times<8, 0, 1>(s, q, LD, 16 * warp, now, LD, 0, 0, DK);
+      MIRAS__ALL_OF for (unsigned l = 0; l < 2; l++) {
+        const unsigned back = t + from + 8 * l - u - 2 * (lane % 4);      /* of the first key     */
+        float most = top[l], by;
+        MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+          MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++)
+            if (back - 8 * n - e < a.window) most = fmaxf(most, scale * s[n][2 * l + e]);
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        by = exp2f(top[l] - most), top[l] = most, sum[l] *= by;
+        miras__row_times<N>(o, l, by);
+        MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+          MIRAS__ALL_OF for (unsigned e = 0; e < 2; e++) {
+            float *const x = &s[n][2 * l + e];
+            *x = back - 8 * n - e < a.window ? exp2f(scale * *x - most) : 0;
+            sum[l] += *x;
+          }
+      }
+      miras__warp_chain<4, N>(o, s, now + TILE, LD);
     }
-    miras__warp_chain<4, DK / 8>(o, s, now + room::TILE, room::LD);
+    MIRAS__ALL_OF for (unsigned l = 0; l < 2; l++) {
+      const float sums = miras__lanes_sum(sum[l], 4);
+      const unsigned r = t + from + 8 * l;
+      MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) o[n][2 * l] /= sums, o[n][2 * l + 1] /= sums;
+      if (r < a.tokens && lane % 4 == 0)
+        a.log[((size_t)b * a.heads + h) * a.tokens + r] = top[l] + log2f(sums);
+    }
+    put(a.y, a.ldy, h, o, 1);
   }
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const float all = miras__lanes_sum(sum[h], 4);
-    const unsigned t = at.t + from + 8 * h;
-    MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++) o[n][2 * h] /= all, o[n][2 * h + 1] /= all;
-    if (t < a.tokens && lane % 4 == 0)
-      a.log[((size_t)at.b * a.heads + at.h) * a.tokens + t] = top[h] + log2f(all);
-  }
-  miras__rows_put<DK / 8>(a.y + ((size_t)at.b * a.tokens + at.t) * a.ldy + at.h * DK, a.ldy,
-                          a.tokens - at.t, from, o);
-}
 
-template <int DK>
-MIRAS__FAST_GRID(128, 1) miras__run_fast_a2(const __grid_constant__ miras__fast_attention a) {
-  typedef miras__fast_a<DK> room;
-  bf16 *const q = (bf16 *)(void *)miras__fast_room, *const d = q + room::TILE;
-  bf16 *const pairs = d + room::TILE;
-  float *const along = (float *)(void *)(pairs + 4 * room::TILE);
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  const miras__fast_span at = miras__fast_span_of(&a);
-  const size_t row = (size_t)at.b * a.tokens, rows = ((size_t)at.b * a.heads + at.h) * a.tokens;
-  const float scale = a.scale * 1.44269504f;
-  float o[DK / 8][4], s[8][4], e[8][4], log[2], sum = 0;
-  miras__span_bring<DK, 64>(&a, q, a.q, a.ldq, at.b, at.h, at.t);
-  miras__span_bring<DK, 64>(&a, d, a.d, a.ldd, at.b, at.h, at.t);
-  miras__pairs_bring<DK>(&a, pairs, at.b, at.h, at.first);
-  {                                  /* D: half of a row a thread                                 */
-    const unsigned r = threadIdx.x / 2, t = at.t + r, c = at.h * DK + threadIdx.x % 2 * (DK / 2);
-    float x[8], y[8];
-    for (unsigned j = 0; t < a.tokens && j < DK / 2; j += 8) {
-      miras__get8(x, a.d + (row + t) * a.ldd + c + j);
-      miras__get8(y, a.y + (row + t) * a.ldy + c + j);
+  /* A2. */
+  __device__ void queries() const {
+    bf16 *const q = all, *const d = q + TILE, *const kv = d + TILE;
+    float *const along = (float *)(void *)(kv + 4 * TILE);
+    const size_t row = (size_t)b * a.tokens, rows = ((size_t)b * a.heads + h) * a.tokens;
+    const unsigned r = threadIdx.x / 2, own = t + r, c = h * DK + threadIdx.x % 2 * (DK / 2);
+    float o[N][4], s[8][4], e[8][4], log[2], sum = 0;
+    bring<64>(q, a.q, a.ldq, h, t);
+    bring<64>(d, a.d, a.ldd, h, t);
+    pairs(kv, first);
+    for (unsigned j = 0; own < a.tokens && j < DK / 2; j += 8) {    /* D: half of a row a thread  */
+      float x[8], y[8];
+      miras__get8(x, a.d + (row + own) * a.ldd + c + j);
+      miras__get8(y, a.y + (row + own) * a.ldy + c + j);
       for (unsigned l = 0; l < 8; l++) sum += x[l] * y[l];
     }
     sum = miras__lanes_sum(sum, 2);
     if (threadIdx.x % 2 == 0) along[r] = sum;
-    if (threadIdx.x % 2 == 0 && t < a.tokens) a.along[rows + t] = sum;
+    if (threadIdx.x % 2 == 0 && own < a.tokens) a.along[rows + own] = sum;
+    MIRAS__ALL_OF for (unsigned l = 0; l < 2; l++) {
+      const unsigned at = t + from + 8 * l;
+      log[l] = at < a.tokens ? a.log[rows + at] : 0;
+    }
+    miras__clear<N>(o);
+    for (unsigned u = first; u <= t; u += 64) {
+      const bf16 *const now = next(kv, u);
+      miras__clear<8>(s), miras__clear<8>(e);
+      miras__warp_times<8, 0, 1>(s, q, LD, 16 * warp, now, LD, 0, 0, DK);
+      miras__warp_times<8, 0, 1>(e, d, LD, 16 * warp, now + TILE, LD, 0, 0, DK);
+      MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
+        MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) {
+          const unsigned at = from + l / 2 * 8, back = t + at - u - 8 * n - 2 * (lane % 4) - l % 2;
+          const float p = back < a.window ? exp2f(scale * s[n][l] - log[l / 2]) : 0;
+          s[n][l] = p * (e[n][l] - along[at]);
+        }
+      miras__warp_chain<4, N>(o, s, now, LD);
+    }
+    put(a.dq, a.ld_dq, h, o, a.scale);
   }
-  MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
-    const unsigned t = at.t + from + 8 * h;
-    log[h] = t < a.tokens ? a.log[rows + t] : 0;
-  }
-  miras__clear<DK / 8>(o);
-  for (unsigned t = at.first; t <= at.t; t += 64) {
-    const bf16 *const now = miras__pairs_next<DK>(&a, pairs, &at, t);
-    miras__clear<8>(s);
-    miras__clear<8>(e);
-    miras__warp_times<8, 0, 1>(s, q, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
-    miras__warp_times<8, 0, 1>(e, d, room::LD, 16 * warp, now + room::TILE, room::LD, 0, 0, DK);
-    MIRAS__ALL_OF for (unsigned n = 0; n < 8; n++)
-      MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) {
-        const unsigned r = from + l / 2 * 8, back = at.t + r - t - 8 * n - 2 * (lane % 4) - l % 2;
-        const float p = back < a.window ? exp2f(scale * s[n][l] - log[l / 2]) : 0;
-        s[n][l] = p * (e[n][l] - along[r]);
-      }
-    miras__warp_chain<4, DK / 8>(o, s, now, room::LD);
-  }
-  MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++)
-    MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) o[n][l] *= a.scale;
-  miras__rows_put<DK / 8>(a.dq + (row + at.t) * a.ld_dq + at.h * DK, a.ld_dq, a.tokens - at.t, from,
-                          o);
-}
 
+  /* A3. */
+  __device__ void keys() const {
+    bf16 *const k = all, *const v = k + TILE, *const qd = v + TILE;
+    const unsigned end = t + 63 + a.window < a.tokens ? t + 63 + a.window : a.tokens;
+    const unsigned each = (end - t + QUERIES - 1) / QUERIES, steps = each * a.group;
+    float dk[N][4], dv[N][4], s[SOME][4], e[SOME][4];
+    miras__clear<N>(dk), miras__clear<N>(dv);
+    pairs(k, t);
+    for (unsigned step = 0; step <= steps; step++) {
+      const unsigned before = step ? step - 1 : 0;
+      const bf16 *const now = qd + before % 2 * 2 * HALF;
+      miras__bring_wait<0>();
+      __syncthreads();
+      if (step < steps) {
+        bf16 *const to = qd + step % 2 * 2 * HALF;
+        bring<QUERIES>(to, a.q, a.ldq, h + step / each, t + step % each * QUERIES);
+        bring<QUERIES>(to + HALF, a.d, a.ldd, h + step / each, t + step % each * QUERIES);
+        miras__bring_group();
+      }
+      if (!step) continue;           /* with the queries of the step before                       */
+      const unsigned u = t + before % each * QUERIES;
+      const size_t rows = ((size_t)b * a.heads + h + before / each) * a.tokens;
+      miras__clear<SOME>(s), miras__clear<SOME>(e);
+      miras__warp_times<SOME, 0, 1>(s, k, LD, 16 * warp, now, LD, 0, 0, DK);
+      miras__warp_times<SOME, 0, 1>(e, v, LD, 16 * warp, now + HALF, LD, 0, 0, DK);
+      MIRAS__ALL_OF for (unsigned n = 0; n < SOME; n++)
+        MIRAS__ALL_OF for (unsigned x = 0; x < 2; x++) {
+          const unsigned r = u + 8 * n + 2 * (lane % 4) + x, in = r < a.tokens;
+          const float log = in ? a.log[rows + r] : 0, along = in ? a.along[rows + r] : 0;
+          MIRAS__ALL_OF for (unsigned l = x; l < 4; l += 2) {
+            const unsigned back = r - t - from - l / 2 * 8;
+            s[n][l] = in && back < a.window ? exp2f(scale * s[n][l] - log) : 0;
+            e[n][l] = s[n][l] * (e[n][l] - along);
+          }
+        }
+      miras__warp_chain<SOME / 2, N>(dv, s, now + HALF, LD);
+      miras__warp_chain<SOME / 2, N>(dk, e, now, LD);
+    }
+    put(a.dk, a.ld_dk, h / a.group, dk, a.scale);
+    put(a.dv, a.ld_dv, h / a.group, dv, 1);
+  }
+};
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_a1(const __grid_constant__ miras__fast_attention a) {
+  miras__fast_a<DK>(a, a.heads, 1).forward();
+}
+template <int DK>
+MIRAS__FAST_GRID(128, 1) miras__run_fast_a2(const __grid_constant__ miras__fast_attention a) {
+  miras__fast_a<DK>(a, a.heads, 1).queries();
+}
 template <int DK>
 MIRAS__FAST_GRID(128, 1) miras__run_fast_a3(const __grid_constant__ miras__fast_attention a) {
-  typedef miras__fast_a<DK> room;
-  enum { N = room::QUERIES / 8, HALF = room::QUERIES * room::LD };
-  bf16 *const k = (bf16 *)(void *)miras__fast_room, *const v = k + room::TILE;
-  bf16 *const queries = v + room::TILE;
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, from = 16 * warp + lane / 4;
-  const unsigned groups = a.heads / a.group, i = blockIdx.x / a.blocks;
-  const unsigned b = i / groups, g = i % groups, t0 = blockIdx.x % a.blocks * 64;
-  const unsigned end = t0 + 63 + a.window < a.tokens ? t0 + 63 + a.window : a.tokens;
-  const unsigned each = (end - t0 + room::QUERIES - 1) / room::QUERIES, steps = each * a.group;
-  const size_t row = (size_t)b * a.tokens + t0;
-  const float scale = a.scale * 1.44269504f;
-  float dk[DK / 8][4], dv[DK / 8][4], s[N][4], e[N][4];
-  miras__clear<DK / 8>(dk);
-  miras__clear<DK / 8>(dv);
-  miras__pairs_bring<DK>(&a, k, b, g * a.group, t0);
-  for (unsigned step = 0; step <= steps; step++) {
-    const unsigned h = g * a.group + step / each, t = t0 + step % each * room::QUERIES;
-    const unsigned before = step ? step - 1 : 0;
-    const bf16 *const now = queries + before % 2 * 2 * HALF;
-    miras__bring_wait<0>();
-    __syncthreads();
-    if (step < steps) {
-      bf16 *const to = queries + step % 2 * 2 * HALF;
-      miras__span_bring<DK, room::QUERIES>(&a, to, a.q, a.ldq, b, h, t);
-      miras__span_bring<DK, room::QUERIES>(&a, to + HALF, a.d, a.ldd, b, h, t);
-      miras__bring_group();
-    }
-    if (!step) continue;             /* with the queries of the step before                       */
-    const unsigned u = t0 + before % each * room::QUERIES;
-    const size_t rows = ((size_t)b * a.heads + g * a.group + before / each) * a.tokens;
-    miras__clear<N>(s);
-    miras__clear<N>(e);
-    miras__warp_times<N, 0, 1>(s, k, room::LD, 16 * warp, now, room::LD, 0, 0, DK);
-    miras__warp_times<N, 0, 1>(e, v, room::LD, 16 * warp, now + HALF, room::LD, 0, 0, DK);
-    MIRAS__ALL_OF for (unsigned n = 0; n < N; n++)
-      MIRAS__ALL_OF for (unsigned x = 0; x < 2; x++) {
-        const unsigned r = u + 8 * n + 2 * (lane % 4) + x, in = r < a.tokens;
-        const float log = in ? a.log[rows + r] : 0, along = in ? a.along[rows + r] : 0;
-        MIRAS__ALL_OF for (unsigned l = x; l < 4; l += 2) {
-          const unsigned back = r - t0 - from - l / 2 * 8;
-          s[n][l] = in && back < a.window ? exp2f(scale * s[n][l] - log) : 0;
-          e[n][l] = s[n][l] * (e[n][l] - along);
-        }
-      }
-    miras__warp_chain<N / 2, DK / 8>(dv, s, now + HALF, room::LD);
-    miras__warp_chain<N / 2, DK / 8>(dk, e, now, room::LD);
-  }
-  MIRAS__ALL_OF for (unsigned n = 0; n < DK / 8; n++)
-    MIRAS__ALL_OF for (unsigned l = 0; l < 4; l++) dk[n][l] *= a.scale;
-  miras__rows_put<DK / 8>(a.dk + row * a.ld_dk + g * DK, a.ld_dk, a.tokens - t0, from, dk);
-  miras__rows_put<DK / 8>(a.dv + row * a.ld_dv + g * DK, a.ld_dv, a.tokens - t0, from, dv);
+  miras__fast_a<DK>(a, a.heads / a.group, 0).keys();
 }
 
 /* ---- S: sessions, one token of each text ---- */
