@@ -2842,10 +2842,12 @@ __device__ static inline miras__fast_place miras__fast_at(const miras__fast_chun
   return at;
 }
 
-/* Inverse X of I + A, both [64, 65] floats, A below the diagonal; what X has above it is used up.
- * Squares of 16 by substitution, then of each two the one below: -X22 A21 X11. */
-__device__ static inline void miras__fast_inverse(float *x, const float *a) {
+/* M of a chunk is the inverse X of I + A, both [64, 65] floats, A below the diagonal; what X has
+ * above it is used up. Squares of 16 by substitution, then of each two the one below:
+ * -X22 A21 X11. */
+__device__ static inline void miras__fast_inverse(bf16 *m, float *x, const float *a) {
   const unsigned t = threadIdx.x;
+  __syncthreads();
   if (t < 64) {
     const unsigned base = t / 16 * 16, c = t;
     for (unsigned i = base; i < base + 16; i++) {
@@ -2867,18 +2869,11 @@ __device__ static inline void miras__fast_inverse(float *x, const float *a) {
       }
     }
   __syncthreads();
-}
-
-/* M = (I + A)^-1 of a chunk, by way of x. */
-__device__ static inline void miras__fast_inverted(const miras__fast_chunks *a, size_t square,
-                                                   float *x, const float *below) {
-  __syncthreads();
-  miras__fast_inverse(x, below);
-  for (unsigned e = threadIdx.x; e < 512; e += 128) {
-    const unsigned r = e / 8, j = e % 8 * 8;
+  for (unsigned i = t; i < 512; i += 128) {
+    const unsigned r = i / 8, j = i % 8 * 8;
     float u[8];
-    for (unsigned l = 0; l < 8; l++) u[l] = j + l <= r ? x[r * 65 + j + l] : 0;
-    miras__put8(a->m + square * 4096 + r * 64 + j, u);
+    MIRAS__EIGHT u[e] = j + e <= r ? x[r * 65 + j + e] : 0;
+    miras__put8(m + r * 64 + j, u);
   }
 }
 /* The logarithm of a decay of a row, number h of it. */
@@ -2945,7 +2940,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1(const __grid_constant__ miras__fast_
         miras__put2((square ? a.p : a.n) + at.square * 4096 + r * 64 + j, u[0], u[1]);
       }
   }
-  if (a.delta) miras__fast_inverted(&a, at.square, x, below);
+  if (a.delta) miras__fast_inverse(a.m + at.square * 4096, x, below);
 }
 
 /* C1 of channels. B is K (.) exp(G_e - G), e the last of a row's 16. */
@@ -2963,21 +2958,20 @@ __device__ static inline void miras__fast_rows_left(const miras__fast_chunks *a,
   bf16 *const k = (bf16 *)(void *)miras__fast_room + r * room::LD + x;
   const float *const all = (const float *)(const void *)(miras__fast_room + room::G) + x;
   const float *const g = all + r * room::LD, *const z = a->after || !r ? g : g - room::LD;
-  const float *const e = all + (r | 15) * room::LD, *const end = all + 63 * room::LD;
+  const float *const last = all + (r | 15) * room::LD, *const end = all + 63 * room::LD;
   const size_t to = ((at->row + r) * a->heads + at->h) * DK + x;
   float u[8], v[8];
-  unsigned l;
   miras__get8(u, k);
-  for (l = 0; l < 8; l++) v[l] = u[l] * miras__left(e[l] - g[l]);
+  MIRAS__EIGHT v[e] = u[e] * miras__left(last[e] - g[e]);
   miras__put8(k + room::B, v);
   if (r >= at->rows) return;
-  for (l = 0; l < 8; l++) v[l] = u[l] * miras__left(end[l] - g[l]);
+  MIRAS__EIGHT v[e] = u[e] * miras__left(end[e] - g[e]);
   miras__put8(a->k_end + to, v);
   if (APART) miras__get8(u, k + room::APART);
-  for (l = 0; l < 8; l++) v[l] = a->after || r ? u[l] * miras__left(z[l]) : u[l];
+  MIRAS__EIGHT v[e] = a->after || r ? u[e] * miras__left(z[e]) : u[e];
   if (a->delta) miras__put8(a->k_left + to, v);
   miras__get8(u, k + room::Q);
-  for (l = 0; l < 8; l++) u[l] *= miras__left(g[l]);
+  MIRAS__EIGHT u[e] *= miras__left(g[e]);
   miras__put8(a->q_left + to, u);
 }
 /* c [16, 16] = products of rows of x from i on, as they are left from row j + 15 on, with those of
@@ -3078,7 +3072,7 @@ MIRAS__FAST_GRID(128, 1) miras__run_fast_c1_channels(const __grid_constant__ mir
     if (!(lane % 2)) miras__put2((lane < 16 ? a.p : a.n) + to, mine, next);
     if (lane >= 16) below[(first + r) * 65 + own] = rate[first + r] * n[r];
   }
-  if (a.delta) miras__fast_inverted(&a, at.square, g, below);
+  if (a.delta) miras__fast_inverse(a.m + at.square * 4096, g, below);
 }
 
 /* Row h of the two that a thread has of c [16, 8 N], times a number; and as bfloat16 to a row. */
@@ -3220,19 +3214,20 @@ template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
    * to global memory, and W. Of channels the keys have what is left. */
   __device__ void rows_u(int again) const {
     float x[N][4];
-    const size_t place = (at.row + from) * a.ldw + at.h * a.value + column + 2 * (lane % 4);
+    const size_t place = at.row * a.ldw + at.h * a.value + column + 2 * (lane % 4);
+    const int keeps = again && !a.finds;
     if (DELTA) read(x, now + K);
     else miras__clear<N>(x);
     MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
       const unsigned r = from + 8 * h;
-      const int keeps = again && !a.finds && r < at.rows;
+      bf16 *const w = keeps && r < at.rows ? a.w + place + (size_t)r * a.ldw : NULL;
       const float z = CH ? 1 : miras__left(a.after ? g[r] : r ? g[r - 1] : 0), rate = b[r];
       MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
         const unsigned j = r * LDV + 8 * n + 2 * (lane % 4);
         const unsigned v = *(const unsigned *)(const void *)(now + V + j);
         const float u0 = miras__of_low(v) - z * x[n][2 * h];
         const float u1 = miras__of_high(v) - z * x[n][2 * h + 1];
-        if (keeps) miras__put2(a.w + place + (size_t)(8 * h) * a.ldw + 8 * n, u0, u1);
+        if (w) miras__put2(w + 8 * n, u0, u1);
         if (DELTA) miras__put2(all + W + j, rate * u0, rate * u1);
         x[n][2 * h] = rate * u0, x[n][2 * h + 1] = rate * u1;
       }
@@ -3245,14 +3240,14 @@ template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
     }
     MIRAS__ALL_OF for (unsigned h = 0; h < 2; h++) {
       const unsigned r = from + 8 * h;
-      const int keeps = again && !a.finds && r < at.rows;
+      bf16 *const u = keeps && r < at.rows ? a.u + place + (size_t)r * a.ldw : NULL;
       const float last = CH ? 1 : miras__left(g[63] - g[r]);
       MIRAS__ALL_OF for (unsigned n = 0; n < N; n++) {
         const unsigned j = r * LDV + 8 * n + 2 * (lane % 4);
         const float u0 = x[n][2 * h], u1 = x[n][2 * h + 1];
         miras__put2(all + U + j, u0, u1);
         if (!CH) miras__put2(now + V + j, last * u0, last * u1);
-        if (keeps) miras__put2(a.u + place + (size_t)(8 * h) * a.ldw + 8 * n, u0, u1);
+        if (u) miras__put2(u + 8 * n, u0, u1);
       }
     }
   }
