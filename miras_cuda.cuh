@@ -1751,7 +1751,9 @@ __device__ static inline void miras__put2(bf16 *p, float low, float high) {
  * C [m, n] = or += A B: 128 x 128 of C a block, 32 of the depth a step, three steps on their way;
  * a warp has 64 x 32. A turned lies [depth, m], B turned [n, depth]. Rows and columns behind the
  * ends are zeros; lds and the places are multiples of 8. parts > 1: a block has a part of the depth
- * and leaves it at `wide`, [parts, m, ldc] floats, which a grid of their own adds up. */
+ * and leaves it at `wide`, [parts, m, ldc] floats, which a grid of their own adds up.
+ * Of experts (X) a block has a tile of pairs and their expert's B or, with A turned, the sums over
+ * an expert's pairs that are its part of C; experts' matrices lie `apart` numbers apart. */
 typedef struct miras__fast_product {
   const bf16 *a, *b, *base, *bias;   /* base: C = base + ..., rows ldc apart; bias [n]            */
   bf16 *c;
@@ -1759,20 +1761,25 @@ typedef struct miras__fast_product {
   const float *scales;               /* NULL, or B is of whole numbers (product_q8)               */
   unsigned lda, ldb, ldc, m, n, k, across, parts;
   int adds;                          /* C += ...                                                  */
+  const unsigned *list_a, *list_b;   /* of experts: which rows of memory A's, or B's, are, or NULL */
+  const unsigned *starts;
+  const uint4 *tiles;
+  size_t apart;
 } miras__fast_product;
 
 enum { MIRAS__PRODUCT_STAGE = 2 * 128 * 40, MIRAS__PRODUCT_BYTES = 3 * 2 * MIRAS__PRODUCT_STAGE };
 
 /* A tile of 128 rows by 32 of depth is on its way, or turned 32 by 128. */
-template <int TURNED>
+template <int TURNED, int LISTED>
 __device__ static inline void miras__tile_bring(bf16 *to, const bf16 *from, unsigned ld,
-                                                unsigned i0, unsigned m, unsigned k0, unsigned k1) {
+                                                unsigned i0, unsigned m, unsigned k0, unsigned k1,
+                                                const unsigned *list) {
   for (unsigned e = threadIdx.x; e < 512; e += MIRAS__FAST_THREADS) {
     const unsigned r = TURNED ? e / 16 : e / 4, c = TURNED ? e % 16 * 8 : e % 4 * 8;
     const unsigned row = (TURNED ? k0 : i0) + r, col = (TURNED ? i0 : k0) + c;
     bf16 *at = to + (TURNED ? r * 136 + c : r * 40 + c);
     if (row < (TURNED ? k1 : m) && col < (TURNED ? m : k1))
-      miras__bring16(at, from + (size_t)row * ld + col);
+      miras__bring16(at, from + (size_t)(LISTED && list ? list[row] : row) * ld + col);
     else miras__nothing16(at);
   }
 }
@@ -1785,24 +1792,34 @@ __device__ static inline void miras__tile_end(bf16 *tile, unsigned k0, unsigned 
     for (unsigned c = end; c % 8; c++) tile[r * 40 + c] = 0;
 }
 
-template <int A_TURNED, int B_TURNED>
+template <int A_TURNED, int B_TURNED, int EXPERTS>
 MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__fast_product x) {
   bf16 *const room = (bf16 *)(void *)miras__fast_room;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned part = blockIdx.x % x.parts, tile = blockIdx.x / x.parts;
-  const unsigned i0 = tile / x.across * 128, j0 = tile % x.across * 128;
-  const unsigned each = ((x.k + 31) / 32 + x.parts - 1) / x.parts * 32;
-  const unsigned k0 = part * each, k1 = k0 + each < x.k ? k0 + each : x.k;
-  const unsigned steps = k1 > k0 ? (k1 - k0 + 31) / 32 : 0;
+  const unsigned j0 = tile % x.across * 128, each = ((x.k + 31) / 32 + x.parts - 1) / x.parts * 32;
   const unsigned wi = warp / 4 * 64, wj = warp % 4 * 32;
+  const bf16 *b = x.b;
+  unsigned i0 = tile / x.across, m = x.m, k0 = part * each, k1 = k0 + each < x.k ? k0 + each : x.k;
+  size_t place = (size_t)part * x.m * x.ldc;           /* of C, in `wide`                         */
+  if (EXPERTS && A_TURNED) {
+    const unsigned down = (m + 127) / 128, e = i0 / down;
+    k0 = x.starts[e], k1 = x.starts[e + 1], i0 = i0 % down * 128, place = e * x.apart;
+  } else if (EXPERTS) {
+    const uint4 pairs = x.tiles[i0];
+    b += pairs.x * x.apart, i0 = pairs.y, m = pairs.z;
+    if (i0 >= m) return;
+  } else i0 *= 128;
+  const unsigned steps = k1 > k0 ? (k1 - k0 + 31) / 32 : 0;
   float c[4][4][4];
   unsigned s, i, n, h;
   MIRAS__ALL_OF for (i = 0; i < 4; i++) miras__clear<4>(c[i]);
   for (s = 0; s < 2; s++) {
     bf16 *const to = room + s * MIRAS__PRODUCT_STAGE;
     if (s < steps) {
-      miras__tile_bring<A_TURNED>(to, x.a, x.lda, i0, x.m, k0 + 32 * s, k1);
-      miras__tile_bring<!B_TURNED>(to + 5120, x.b, x.ldb, j0, x.n, k0 + 32 * s, k1);
+      miras__tile_bring<A_TURNED, EXPERTS>(to, x.a, x.lda, i0, m, k0 + 32 * s, k1, x.list_a);
+      miras__tile_bring<!B_TURNED, EXPERTS>(to + 5120, b, x.ldb, j0, x.n, k0 + 32 * s, k1,
+                                            x.list_b);
     }
     miras__bring_group();
   }
@@ -1817,13 +1834,14 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
       __syncthreads();
     }
     if (s + 2 < steps) {
-      miras__tile_bring<A_TURNED>(to, x.a, x.lda, i0, x.m, k0 + 32 * (s + 2), k1);
-      miras__tile_bring<!B_TURNED>(to + 5120, x.b, x.ldb, j0, x.n, k0 + 32 * (s + 2), k1);
+      miras__tile_bring<A_TURNED, EXPERTS>(to, x.a, x.lda, i0, m, k0 + 32 * (s + 2), k1, x.list_a);
+      miras__tile_bring<!B_TURNED, EXPERTS>(to + 5120, b, x.ldb, j0, x.n, k0 + 32 * (s + 2), k1,
+                                            x.list_b);
     }
     miras__bring_group();
-    if (i0 + wi < x.m && j0 + wj < x.n)
+    if (i0 + wi < m && j0 + wj < x.n)
       MIRAS__ALL_OF for (i = 0; i < 4; i++)
-        if (i0 + wi + 16 * i < x.m)
+        if (i0 + wi + 16 * i < m)
           miras__warp_times<4, A_TURNED, B_TURNED>(
             c[i], now, A_TURNED ? 136 : 40, wi + 16 * i, now + 5120, B_TURNED ? 40 : 136, wj, 0,
             k1 - k0 - 32 * s > 16 ? 32 : 16);
@@ -1836,14 +1854,14 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
         const unsigned col = j0 + wj + 8 * n + 2 * (lane % 4);
         float u = c[i][n][2 * h], v = c[i][n][2 * h + 1];
         const int two = col + 1 < x.n;
-        if (row >= x.m || col >= x.n) continue;
+        if (row >= m || col >= x.n) continue;
         if (x.bias) u += miras__wide(x.bias[col]), v += two ? miras__wide(x.bias[col + 1]) : 0;
         if (x.base) {
           const bf16 *const p = x.base + (size_t)row * x.ldc + col;
           u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
         }
         if (x.wide) {
-          float *const p = x.wide + ((size_t)part * x.m + row) * x.ldc + col;
+          float *const p = x.wide + place + (size_t)row * x.ldc + col;
           p[0] = x.adds ? p[0] + u : u;
           if (two) p[1] = x.adds ? p[1] + v : v;
         } else {
@@ -2729,6 +2747,136 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
       t->copy[t->ld == t->cols ? i + e : (i + e) / t->cols * t->ld + (i + e) % t->cols] =
         miras__near(w[e]);
   }
+}
+
+/* ---- X: a mixture of experts ----
+ *
+ * As room @76 of miras.h has it, of all rows at once. A row and one of its `paths` experts are a
+ * pair; pairs lie by expert, and an expert's by row. ids and at [rows, paths]: a pair's expert, the
+ * shared ones at last, and its place; list [pairs]: its row; starts [experts + 1]: where an expert's
+ * pairs begin; tiles: {expert, first, its end}, 128 of them each, an expert's from starts / 128 +
+ * expert on, the last of which may have none. */
+typedef struct miras__fast_pairs {
+  unsigned *ids, *at, *list, *starts;
+  uint4 *tiles;
+  float *route;                      /* [rows, ld_route]: what the router says, then weights      */
+  const bf16 *from;                  /* of pairs, [pairs, ld]; back, what acts give, [pairs, ldf] */
+  bf16 *to, *act, *ab, *dab, *droute;
+  unsigned rows, pairs, paths, experts, routed, routes, hidden, ld, ldf, ld_route, eights;
+  int sums_to_one, weighs;
+} miras__fast_pairs;
+
+/* A warp chooses for a row: among equals, and what is no number, the first. */
+MIRAS__FAST_GRID(256, 4) miras__run_fast_choose(const __grid_constant__ miras__fast_pairs a) {
+  const unsigned row = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned chosen = a.paths - (a.experts - a.routed);
+  float *const p = a.route + (size_t)row * a.ld_route;
+  unsigned *const ids = a.ids + (size_t)row * a.paths, taken = 0;
+  float top = -3.0e38f, sum = 0, all = 0;
+  if (row >= a.rows) return;
+  for (unsigned e = lane; e < a.routed; e += 32) top = fmaxf(top, p[e]);
+  for (unsigned k = 16; k; k /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, k));
+  for (unsigned e = lane; e < a.routed; e += 32) p[e] = expf(p[e] - top), sum += p[e];
+  sum = miras__lanes_sum(sum, 32);
+  for (unsigned e = lane; e < a.routed; e += 32) p[e] /= sum;
+  for (unsigned i = 0; i < chosen; i++) {
+    float best = -1;
+    unsigned at = a.routed;
+    for (unsigned e = lane; e < a.routed; e += 32)
+      if (!(taken >> e / 32 & 1) && (at == a.routed || p[e] > best)) best = p[e], at = e;
+    for (unsigned k = 16; k; k /= 2) {
+      const float other = __shfl_xor_sync(0xffffffffu, best, k);
+      const unsigned from = __shfl_xor_sync(0xffffffffu, at, k);
+      if (other > best || (!(best > other) && from < at)) best = other, at = from;
+    }
+    if (at % 32 == lane) taken |= 1u << at / 32;
+    if (!lane) ids[i] = at;
+    all += best;
+  }
+  for (unsigned e = lane; a.sums_to_one && e < a.routed; e += 32)
+    p[e] = taken >> e / 32 & 1 ? p[e] / all : 0;
+  if (lane < a.paths - chosen) ids[chosen + lane] = a.routed + lane;
+  if (!lane && a.routes > a.routed) p[a.routed] = miras__logistic(p[a.routed]);
+}
+
+/* A block finds the pairs of an expert; a thread goes through a piece of them all. */
+MIRAS__FAST_GRID(256, 4) miras__run_fast_sort(const __grid_constant__ miras__fast_pairs a) {
+  unsigned *const room = (unsigned *)(void *)miras__fast_room;
+  const unsigned e = blockIdx.x, t = threadIdx.x, each = (a.pairs + 255) / 256;
+  const unsigned end = (t + 1) * each < a.pairs ? (t + 1) * each : a.pairs;
+  unsigned before = 0, own = 0, start = 0, place = 0, last;
+  for (unsigned i = t * each; i < end; i++) before += a.ids[i] < e, own += a.ids[i] == e;
+  room[t] = own, room[256 + t] = before;
+  __syncthreads();
+  for (unsigned i = own = 0; i < 256; i++)
+    start += room[256 + i], place += i < t ? room[i] : 0, own += room[i];
+  place += start, last = start + own;
+  for (unsigned i = t * each; i < end; i++)
+    if (a.ids[i] == e) a.list[place] = i / a.paths, a.at[i] = place++;
+  for (unsigned i = t; i <= last / 128 - start / 128; i += 256) {
+    const uint4 tile = {e, start + 128 * i, last, 0};
+    a.tiles[start / 128 + e + i] = tile;
+  }
+  if (!t) a.starts[e] = start;
+  if (!t && e + 1 == a.experts) a.starts[a.experts] = last;
+}
+
+__device__ static inline float miras__fast_weight(const miras__fast_pairs *a, size_t row,
+                                                  unsigned e) {
+  return a->route[row * a->ld_route + (e < a->routed ? e : a->routed)];
+}
+/* Rows are the sums over their pairs, perhaps times weights. */
+MIRAS__FAST_GRID(256, 4) miras__run_fast_gather(const __grid_constant__ miras__fast_pairs a) {
+  MIRAS__EIGHT_OF(a.eights);
+  float all[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8];
+  if (row >= a.rows) return;
+  for (size_t i = row * a.paths; i < (row + 1) * a.paths; i++) {
+    const float w = a.weighs ? miras__fast_weight(&a, row, a.ids[i]) : 1;
+    miras__get8(v, a.from + (size_t)a.at[i] * a.ld + c);
+    MIRAS__EIGHT all[e] += w * v[e];
+  }
+  miras__put8(a.to + row * a.ld + c, all);
+}
+
+/* From W_down' do of pairs, those of gate and up, and of a row of the router; acts become what they
+ * were times their weights. A warp has a row. */
+MIRAS__FAST_GRID(256, 2) miras__run_fast_pairs_back(const __grid_constant__ miras__fast_pairs a) {
+  const size_t row = blockIdx.x * 8 + threadIdx.x / 32, first = row * a.paths;
+  const unsigned lane = threadIdx.x % 32;
+  bf16 *const to = a.droute + row * a.ld_route;
+  float low = 0, high = 0, along = 0, shared = 0;      /* of the lane'th path, and of 32 on       */
+  if (row >= a.rows) return;
+  for (unsigned i = 0; i < a.paths; i++) {
+    const size_t place = a.at[first + i];
+    const unsigned id = a.ids[first + i];
+    const float w = miras__fast_weight(&a, row, id);
+    bf16 *const act = a.act + place * a.ldf, *const dab = a.dab + 2 * place * a.ldf;
+    const bf16 *const ab = a.ab + 2 * place * a.ldf;
+    float dw = 0, g[8], u[8], v[8], d[8], slope[8];
+    for (unsigned c = 8 * lane; c < a.hidden; c += 256) {
+      miras__get8(g, ab + c), miras__get8(u, ab + a.ldf + c);
+      miras__get8(v, act + c), miras__get8(d, a.from + place * a.ldf + c);
+      miras__fast_f<8>(MIRAS_FN_SILU, g, slope);
+      MIRAS__EIGHT dw += d[e] * v[e], d[e] *= w, v[e] *= w;
+      MIRAS__EIGHT slope[e] *= d[e] * u[e], g[e] *= d[e];
+      miras__put8(act + c, v), miras__put8(dab + c, slope), miras__put8(dab + a.ldf + c, g);
+    }
+    dw = miras__lanes_sum(dw, 32);
+    if (id < a.routed) along += w * dw;
+    else shared += dw;
+    if (i == lane) low = dw;
+    if (i == lane + 32) high = dw;
+  }
+  for (unsigned e = lane; e < a.routed; e += 32)
+    to[e] = miras__near(-along * miras__fast_weight(&a, row, e));
+  for (unsigned i = 0; i < a.paths; i++) {
+    const float dw = __shfl_sync(0xffffffffu, i < 32 ? low : high, i % 32, 32);
+    const unsigned e = a.ids[first + i];
+    if (e < a.routed && e % 32 == lane)
+      to[e] = miras__near((dw - along) * miras__fast_weight(&a, row, e));
+  }
+  high = a.routes > a.routed ? miras__fast_weight(&a, row, a.routed) : 0;
+  if (!lane && a.routes > a.routed) to[a.routed] = miras__near(shared * high * (1 - high));
 }
 
 /* ---- C: exact matrix rows in chunks ----
@@ -5131,6 +5279,7 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
       if (o->what == MIRAS__OP_BONUS && p->mixer.dk != p->mixer.dv)
         return "memory.value_dim is not key_dim";
       return o->out_at % 8 ? "its columns do not begin at a multiple of 8" : NULL;
+    case MIRAS__OP_EXPERTS: return p->mlp.hidden % 8 ? "mlp.hidden is not a multiple of 8" : NULL;
     case MIRAS__OP_TRAPEZOID: return "pairs by the trapezoidal rule are not made here";
     case MIRAS__OP_PRECONDITION: return "preconditioned keys are not made here";
     case MIRAS__OP_TIMES:
@@ -5246,6 +5395,7 @@ static int miras__fast_is_wide(const miras__program *p, int i) {
     const miras__op *o = &p->op[j];
     if (o->what == MIRAS__OP_GATES || o->what == MIRAS__OP_LENGTH) wide |= o->in[0] == i;
     if (o->what == MIRAS__OP_ANGLES) wide |= o->out == i;
+    if (o->what == MIRAS__OP_EXPERTS) wide |= o->in[2] == i;
   }
   return i && wide;
 }
@@ -5254,8 +5404,20 @@ static size_t miras__fast_ld(const miras__program *p, int i, int grad) {
   if (i == MIRAS__X || i == MIRAS__Y) return miras__up8(p->width);
   return miras__up8((size_t)(grad && r->by_head ? r->grad_heads : r->heads) * r->dim);
 }
+/* Bytes of what is known of a mixture's pairs, which lie in its array "place" (at NULL: nowhere). */
+static size_t miras__fast_pairs_at(const miras__mlp *s, size_t rows, char *at,
+                                   miras__fast_pairs *x) {
+  const size_t pairs = rows * s->paths, tiles = pairs / 128 + s->experts;
+  if (at) {
+    x->tiles = (uint4 *)(void *)at;
+    x->ids = (unsigned *)(void *)(x->tiles + tiles), x->at = x->ids + pairs;
+    x->list = x->at + pairs, x->starts = x->list + pairs;
+  }
+  return 16 * tiles + 4 * (3 * pairs + s->experts + 1);
+}
 static size_t miras__fast_array_bytes(const miras__program *p, int i, int grad, size_t rows) {
   const size_t all = rows * miras__fast_ld(p, i, grad) * (miras__fast_is_wide(p, i) ? 4 : 2);
+  if (p->array[i].across) return miras__up256(miras__fast_pairs_at(&p->mlp, rows, NULL, NULL));
   return i == MIRAS__X || i == MIRAS__Y ? 0 : miras__up256(all);
 }
 /* Bytes of arrays before array i of a layer; i = p->arrays: of all. */
@@ -5270,16 +5432,33 @@ static size_t miras__fast_array_at(const miras__program *p, int i, int grad, siz
 static size_t miras__fast_whole_bytes(size_t rows, size_t cols, size_t each) {
   return (rows + 31) / 32 * ((cols + 15) / 16) * each;
 }
-/* The matrix of an operation, a row more for biases: columns of all its parameters. */
-static size_t miras__fast_matrix_ld(const miras__program *p, const miras__op *o) {
-  return miras__up8(miras__columns_of(p, &p->param[o->param]));
+/* An operation's matrices, each named by the first of the parameters that lie in it side by side;
+ * and its lines, one more for biases. */
+static int miras__fast_matrices(const miras__program *p, const miras__op *o, int first[4]) {
+  int i;
+  for (i = 0; i < 4; i++) first[i] = MIRAS__W_ROUTER + i;
+  if (o->what == MIRAS__OP_EXPERTS) return 4;
+  first[0] = o->param;
+  return (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH) && p->param[o->param].rows;
+}
+static size_t miras__fast_matrix_ld(const miras__program *p, int first) {
+  return miras__up8(miras__columns_of(p, &p->param[first]));
+}
+/* Bytes of an operation's matrices in front of that which `end` begins; 0: of all. */
+static size_t miras__fast_matrices_bytes(const miras__program *p, const miras__op *o, int end) {
+  int first[4], count = miras__fast_matrices(p, o, first), i;
+  size_t all = 0;
+  for (i = 0; i < count && first[i] != end; i++) {
+    const miras__param *w = &p->param[first[i]];
+    const size_t line = miras__fast_matrix_ld(p, first[i]) * 2;
+    all += miras__up256(p->form != MIRAS_WEIGHTS_Q8
+                          ? (w->rows + 1) * line
+                          : miras__fast_whole_bytes(w->rows, miras__columns_of(p, w), 576) + line);
+  }
+  return all;
 }
 static size_t miras__fast_matrix_bytes(const miras__program *p, const miras__op *o) {
-  const miras__param *w = &p->param[o->param];
-  if ((o->what != MIRAS__OP_TIMES && o->what != MIRAS__OP_BRANCH) || !w->rows) return 0;
-  const size_t line = miras__fast_matrix_ld(p, o) * 2;
-  if (p->form != MIRAS_WEIGHTS_Q8) return miras__up256((w->rows + 1) * line);
-  return miras__up256(miras__fast_whole_bytes(w->rows, miras__columns_of(p, w), 576) + line);
+  return miras__fast_matrices_bytes(p, o, 0);
 }
 /* Bytes of a program's operations before `end`. */
 static size_t miras__fast_before(const miras__program *p, const miras__op *end,
@@ -5392,10 +5571,12 @@ static void miras__fast_op_needs(miras__fast *f, const miras__program *p, const 
   const size_t n = f->rows, cols = miras__fast_ld(p, o->out, 0);
   const miras__mixer *m = &p->mixer;
   int id;
-  miras__fast_more(&most->columns, o->what == MIRAS__OP_KEYS ? 2 * cols : cols);
+  const int experts = o->what == MIRAS__OP_EXPERTS;
+  miras__fast_more(&most->columns, experts ? p->mlp.paths * cols
+                                   : o->what == MIRAS__OP_KEYS ? 2 * cols : cols);
   if (f->sits) return;
-  if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH)
-    for (id = o->param; id; id = p->param[id].next) {
+  if (o->what == MIRAS__OP_TIMES || o->what == MIRAS__OP_BRANCH || experts)
+    for (id = experts ? (int)MIRAS__W_ROUTER : o->param; id; id = p->param[id].next) {
       const miras__param *w = &p->param[id];
       miras__fast_more(&most->sums,
                        (size_t)miras__fast_split(w->rows, w->cols, n) * w->rows * w->cols);
@@ -5536,6 +5717,9 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
   for (l = 0; l < m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
     const miras_memory_desc *of = &p->mixer.plan.d;
+    if (p->mlp.experts && m->desc.weights == MIRAS_WEIGHTS_Q8)
+      return miras__say(why, n, "weights are q8; with mlp.experts a session of the fast tier takes "
+                                "float or bf16"), 0;
     const size_t most =              /* tokens before the last head, the first to, begins anew    */
       p->mixer.heads ? miras__stretch(of, (size_t)of->heads - 1, 0, (size_t)-1) : (size_t)-1;
     for (i = 0; i < p->ops; i++) {
@@ -5661,7 +5845,8 @@ static int miras__fast_library(miras__fast *f, const miras__fast_product *x, int
 static void miras__fast_multiply(miras__fast *f, const miras__fast_product *x, int ta, int tb) {
   typedef void grid(const miras__fast_product);
   static grid *const many[] = {
-    miras__run_fast_product<0, 0>, miras__run_fast_product<0, 1>, miras__run_fast_product<1, 0>
+    miras__run_fast_product<0, 0, 0>, miras__run_fast_product<0, 1, 0>,
+    miras__run_fast_product<1, 0, 0>
   }, *const few[] = {
     miras__run_fast_product_rows<1, 0>, miras__run_fast_product_rows<1, 1>,
     miras__run_fast_product_rows<8, 0>, miras__run_fast_product_rows<8, 1>
@@ -5767,9 +5952,10 @@ static float *miras__fast_param(const miras__fast_layer *a, int id) {
 static float *miras__fast_dparam(const miras__fast_layer *a, int id) {
   return a->f->grads + a->layer->first + miras__param_at(&a->p->param[id]);
 }
-static bf16 *miras__fast_matrix(const miras__fast_layer *a, const miras__op *o) {
+static bf16 *miras__fast_matrix(const miras__fast_layer *a, const miras__op *o, int first) {
   return (bf16 *)(void *)(a->f->weights + a->f->layer_weights[a->l] +
-                                 miras__fast_matrix_at(a->p, o));
+                          miras__fast_matrix_at(a->p, o) +
+                          miras__fast_matrices_bytes(a->p, o, first));
 }
 /* Where the biases of a matrix [rows, cols] lie, which has so many lines, ld apart. */
 static bf16 *miras__fast_bias_at(const miras__fast *f, const bf16 *matrix, size_t rows, size_t cols,
@@ -5784,15 +5970,15 @@ static const float *miras__fast_scales(const miras__fast *f, const bf16 *matrix,
            : (const float *)(const void *)(matrix + miras__fast_whole_bytes(rows, cols, 256));
 }
 /* The product of an operation with its matrix [rows, cols], and the biases that it has. */
-static miras__fast_product miras__fast_by(const miras__fast_layer *a, const miras__op *o,
+static miras__fast_product miras__fast_by(const miras__fast_layer *a, const miras__op *o, int first,
                                           const bf16 *x, unsigned ldx) {
-  const miras__param *w = &a->p->param[o->param];
-  const size_t ld = miras__fast_matrix_ld(a->p, o), cols = miras__columns_of(a->p, w);
+  const miras__param *w = &a->p->param[first];
+  const size_t ld = miras__fast_matrix_ld(a->p, first), cols = miras__columns_of(a->p, w);
   miras__fast_product of =
-    miras__fast_product_of(x, ldx, miras__fast_matrix(a, o), ld, a->rows, cols, w->rows);
+    miras__fast_product_of(x, ldx, miras__fast_matrix(a, o, first), ld, a->rows, cols, w->rows);
   int id;
   of.scales = miras__fast_scales(a->f, of.b, w->rows, cols);
-  for (id = o->param; id; id = a->p->param[id].next)
+  for (id = first; id; id = a->p->param[id].next)
     if (a->p->param[id].bias)
       of.bias = miras__fast_bias_at(a->f, of.b, w->rows, cols, w->rows, ld);
   return of;
@@ -5949,23 +6135,23 @@ static void miras__fast_mix(const miras__fast_layer *a, const miras__op *o, int 
 
 /* ---- products ---- */
 
-/* From the gradient d of what an operation's matrix makes that of what it reads, and those of its
- * weights and biases. */
-static void miras__fast_matrix_back(const miras__fast_layer *a, const miras__op *o, int slot,
-                                    const bf16 *d, unsigned ldd) {
+/* From the gradient d of what an operation's matrix makes that of what it reads, which is added to
+ * or not, and those of its weights and biases. */
+static void miras__fast_matrix_back(const miras__fast_layer *a, const miras__op *o, int first,
+                                    int slot, int adds, const bf16 *d, unsigned ldd) {
   const miras__program *p = a->p;
-  const miras__param *w = &p->param[o->param], *first = w;
-  miras__fast_product of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o),
-                                                  miras__fast_matrix_ld(p, o), a->rows, w->rows,
+  const miras__param *w = &p->param[first];
+  miras__fast_product of = miras__fast_product_of(d, ldd, miras__fast_matrix(a, o, first),
+                                                  miras__fast_matrix_ld(p, first), a->rows, w->rows,
                                                   miras__columns_of(p, w));
   unsigned ldx;
   const bf16 *const x = miras__fast_lines(a, o->in[slot], o->in_at[slot], 0, &ldx);
   int id;
   of.c = miras__fast_lines(a, o->in[slot], o->in_at[slot], 1, &of.ldc);
-  of.adds = !slot && (o->adds & 1);
+  of.adds = adds;
   miras__fast_multiply(a->f, &of, 0, 1);
-  for (id = o->param; id; id = w->next) {
-    w = &p->param[id], d = of.a + (w->column - first->column);
+  for (id = first; id; id = w->next) {
+    w = &p->param[id], d = of.a + (w->column - p->param[first].column);
     miras__fast_weights(a->f, miras__fast_dparam(a, id), x, ldx, d, ldd, w->rows, w->cols, a->rows);
     if (w->bias) miras__fast_biases(a->f, miras__fast_dparam(a, w->bias), d, ldd, w->cols);
   }
@@ -5977,10 +6163,10 @@ static void miras__fast_multiplied(const miras__fast_layer *a, const miras__op *
                                           back ? o->out_at : o->in_at[0], back, &ld);
   miras__fast_product of;
   if (back) {
-    miras__fast_matrix_back(a, o, 0, x, ld);
+    miras__fast_matrix_back(a, o, o->param, 0, o->adds & 1, x, ld);
     return;
   }
-  of = miras__fast_by(a, o, x, ld);
+  of = miras__fast_by(a, o, o->param, x, ld);
   of.c = miras__fast_lines(a, o->out, o->out_at, 0, &of.ldc);
   if (miras__fast_is_wide(a->p, o->out)) of.wide = miras__fast_floats(a, o->out) + o->out_at;
   miras__fast_multiply(a->f, &of, 0, 0);
@@ -6016,7 +6202,7 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
     bf16 *const y = miras__fast_x(a, o->out, 0), *const to = drop ? a->f->room : y;
     const bf16 *const x = miras__fast_x(a, o->in[0], 0);
     if (w->rows) {
-      of = miras__fast_by(a, o, u, copy.ldu);
+      of = miras__fast_by(a, o, o->param, u, copy.ldu);
       of.c = to, of.ldc = ld;
       if (!drop) of.base = x;
       miras__fast_multiply(a->f, &of, 0, 0);
@@ -6029,8 +6215,92 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
   }
   if (drop) miras__fast_run_drop(a->f, site, NULL, d, a->f->room), d = a->f->room;
   copy.x = d, copy.y = miras__fast_lines(a, o->in[1], o->in_at[1], 1, &copy.ldy);
-  if (w->rows) miras__fast_matrix_back(a, o, 1, d, ld);
+  if (w->rows) miras__fast_matrix_back(a, o, o->param, 1, 0, d, ld);
   else miras__fast_run_map(a, &copy);
+}
+
+/* ---- experts ---- */
+
+/* C = A B of pairs by their experts' rows of matrix `id`, or of these turned (tb); or (ta) their
+ * gradients, sums over pairs. Rows of A, or of B, are listed. */
+static void miras__fast_grouped(const miras__fast_layer *a, const miras__fast_pairs *x,
+                                miras__fast_product of, int id, int ta, int tb) {
+  typedef void grid(const miras__fast_product);
+  static grid *const all[] = {
+    miras__run_fast_product<0, 0, 1>, miras__run_fast_product<0, 1, 1>,
+    miras__run_fast_product<1, 0, 1>
+  };
+  const miras__param *w = &a->p->param[id];
+  const size_t each = miras__each_rows(a->p, w), experts = x->experts;
+  of.m = ta ? (unsigned)each : x->pairs, of.n = tb ? (unsigned)each : w->cols;
+  of.k = tb ? w->cols : (unsigned)each, of.parts = 1;
+  of.apart = each * (ta ? w->cols : miras__fast_matrix_ld(a->p, id));
+  if (ta) of.wide = miras__fast_dparam(a, id), of.ldc = w->cols, of.adds = 1;
+  of.across = (of.n + 127) / 128, of.starts = x->starts, of.tiles = x->tiles;
+  miras__fast_launch(a->f, all[2 * ta + tb],
+                     (ta ? experts * ((each + 127) / 128) : x->pairs / 128 + experts) * of.across,
+                     256, (size_t)MIRAS__PRODUCT_BYTES, of);
+}
+/* to [pairs, ldy] = or += from W, or (back) from W'; list: rows of `from` are those of tokens. */
+static void miras__fast_by_expert(const miras__fast_layer *a, const miras__op *o,
+                                  const miras__fast_pairs *x, int id, int back, const bf16 *from,
+                                  unsigned ldx, const unsigned *list, bf16 *to, unsigned ldy,
+                                  int adds) {
+  miras__fast_product of =
+    miras__fast_product_of(from, ldx, miras__fast_matrix(a, o, id),
+                           miras__fast_matrix_ld(a->p, id), 0, 0, 0);
+  of.c = to, of.ldc = ldy, of.adds = adds, of.list_a = list;
+  miras__fast_grouped(a, x, of, id, 0, back);
+}
+
+static void miras__fast_experts(const miras__fast_layer *a, const miras__op *o, int back) {
+  const miras__mlp *s = &a->p->mlp;
+  const unsigned ldf = (unsigned)s->ld, ld2 = 2 * ldf;
+  bf16 *const room = a->f->room, *h, *d;
+  unsigned ld, ldr;
+  miras__fast_pairs x = {};
+  miras__fast_product of;
+  miras__fast_map gate = miras__fast_map_of(a, MIRAS__MAP_GATE, s->hidden);
+  (void)miras__fast_pairs_at(s, a->rows, miras__fast_value(a, o->in[3]), &x);
+  h = miras__fast_lines(a, o->in[0], 0, 0, &ld);
+  x.act = miras__fast_x(a, o->in[4], 0), x.ab = miras__fast_x(a, o->in[1], 0);
+  x.route = miras__fast_floats(a, o->in[2]), x.ld_route = ldr = miras__fast_ldx(a, o->in[2]);
+  x.rows = (unsigned)a->rows, x.paths = s->paths, x.pairs = x.rows * s->paths;
+  x.experts = s->experts, x.routed = s->routed, x.routes = s->routes;
+  x.hidden = (unsigned)s->hidden, x.ld = ld, x.ldf = ldf, x.eights = ld / 8;
+  x.sums_to_one = s->sums_to_one, x.from = room;
+  if (!back) {
+    of = miras__fast_by(a, o, MIRAS__W_ROUTER, h, ld);
+    of.wide = x.route, of.ldc = ldr;
+    miras__fast_multiply(a->f, &of, 0, 0);
+    miras__fast_rows(a->f, miras__run_fast_choose, a->rows * 32, x);
+    miras__fast_launch(a->f, miras__run_fast_sort, x.experts, 256, 512 * 4, x);
+    miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_GATE, 0, h, ld, x.list, x.ab, ld2, 0);
+    miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_UP, 0, h, ld, x.list, x.ab + ldf, ld2, 0);
+    gate.x = x.ab + ldf, gate.u = x.ab, gate.y = x.act, gate.ldx = gate.ldu = ld2, gate.ldy = ldf;
+    gate.items *= s->paths, gate.function = MIRAS_FN_SILU;
+    miras__fast_run_map(a, &gate);
+    miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_DOWN, 0, x.act, ldf, NULL, room, ld, 0);
+    x.to = miras__fast_x(a, o->out, 0), x.weighs = 1;
+    miras__fast_rows(a->f, miras__run_fast_gather, a->rows * x.eights, x);
+    return;
+  }
+  d = miras__fast_d(a, o->out, 0);
+  x.dab = miras__fast_d(a, o->in[1], 0), x.droute = miras__fast_d(a, o->in[2], 0);
+  x.to = miras__fast_d(a, o->in[4], 0), x.from = x.to;
+  miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_DOWN, 1, d, ld, x.list, x.to, ldf, 0);
+  miras__fast_rows(a->f, miras__run_fast_pairs_back, a->rows * 32, x);
+  of = miras__fast_product_of(x.act, ldf, d, ld, 0, 0, 0), of.list_b = x.list;
+  miras__fast_grouped(a, &x, of, MIRAS__W_MLP_DOWN, 1, 0);
+  of = miras__fast_product_of(h, ld, x.dab, ld2, 0, 0, 0), of.list_a = x.list;
+  miras__fast_grouped(a, &x, of, MIRAS__W_MLP_GATE, 1, 0);
+  of.b = x.dab + ldf;
+  miras__fast_grouped(a, &x, of, MIRAS__W_MLP_UP, 1, 0);
+  miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_GATE, 1, x.dab, ld2, NULL, room, ld, 0);
+  miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_UP, 1, x.dab + ldf, ld2, NULL, room, ld, 1);
+  x.from = room, x.to = miras__fast_d(a, o->in[0], 0);
+  miras__fast_rows(a->f, miras__run_fast_gather, a->rows * x.eights, x);
+  miras__fast_matrix_back(a, o, MIRAS__W_ROUTER, 0, 1, x.droute, ldr);
 }
 
 /* ---- what heads read ---- */
@@ -6563,7 +6833,7 @@ static void miras__fast_run(const miras__fast_layer *a, const miras__op *o, int 
     {MIRAS__OP_SKIP, miras__fast_skip}, {MIRAS__OP_ANGLES, miras__fast_angles},
     {MIRAS__OP_TURN, miras__fast_turn}, {MIRAS__OP_ROTATE, miras__fast_turn},
     {MIRAS__OP_ATTEND, miras__fast_attend}, {MIRAS__OP_READ, miras__fast_read},
-    {MIRAS__OP_TAIL, miras__fast_sitting}
+    {MIRAS__OP_TAIL, miras__fast_sitting}, {MIRAS__OP_EXPERTS, miras__fast_experts}
   };
   size_t i = 0;
   while (i < MIRAS__COUNT(all) && all[i].what != o->what) i++;
@@ -6595,7 +6865,7 @@ static void miras__fast_layer_run(miras__fast *f, int l, int back) {
 /* The copy that products read of a parameter that begins at float `at`. */
 static void miras__fast_copy_of(const miras__fast *f, size_t at, miras__fast_tensor *t) {
   const miras_model *m = f->m;
-  int l, i, id;
+  int l, i, id, first[4], k;
   if (at == m->head && !m->desc.weights)
     t->copy = f->head, t->cols = (unsigned)m->width, t->ld = (unsigned)miras__fast_width(f);
   if (m->offset && at == m->offset) {
@@ -6606,19 +6876,19 @@ static void miras__fast_copy_of(const miras__fast *f, size_t at, miras__fast_ten
     const miras__fast_layer a = miras__fast_layer_of((miras__fast *)(uintptr_t)f, l);
     for (i = 0; i < a.p->ops; i++) {
       const miras__op *o = &a.p->op[i];
-      id = miras__fast_matrix_bytes(a.p, o) ? o->param : 0;
-      for (; id && !t->copy; id = a.p->param[id].next) {
-        const miras__param *w = &a.p->param[id], *first = &a.p->param[o->param];
-        bf16 *matrix = miras__fast_matrix(&a, o);
-        const size_t column = w->column - first->column;
-        t->ld = (unsigned)miras__fast_matrix_ld(a.p, o);
-        t->cols = w->cols;
-        if (a.layer->first + miras__param_at(w) == at && !m->desc.weights)
-          t->copy = matrix + column;
-        else if (w->bias && a.layer->first + miras__param_at(&a.p->param[w->bias]) == at)
-          t->copy = column + miras__fast_bias_at(f, matrix, w->rows, miras__columns_of(a.p, first),
-                                                 w->rows, t->ld);
-      }
+      for (k = miras__fast_matrices(a.p, o, first); k-- > 0;)
+        for (id = first[k]; id && !t->copy; id = a.p->param[id].next) {
+          const miras__param *w = &a.p->param[id], *line = &a.p->param[first[k]];
+          bf16 *matrix = miras__fast_matrix(&a, o, first[k]);
+          const size_t column = w->column - line->column;
+          t->ld = (unsigned)miras__fast_matrix_ld(a.p, first[k]);
+          t->cols = w->cols;
+          if (a.layer->first + miras__param_at(w) == at && !m->desc.weights)
+            t->copy = matrix + column;
+          else if (w->bias && a.layer->first + miras__param_at(&a.p->param[w->bias]) == at)
+            t->copy = column + miras__fast_bias_at(f, matrix, w->rows,
+                                                   miras__columns_of(a.p, line), w->rows, t->ld);
+        }
     }
   }
 }
@@ -6637,17 +6907,18 @@ static void miras__fast_send(miras__fast *f, void *to, const void *from, size_t 
     f->failed = cudaMemcpyAsync(to, from, bytes, way, f->stream) != cudaSuccess;
 }
 
-/* A matrix that the model does not hold in floats, of an operation, or with o NULL the embedding or
- * the head from byte `at` on: number (row, col) of it in the host's form, and its scale. */
-static unsigned miras__fast_held(const miras__fast_layer *a, const miras__op *o, size_t at,
+/* A matrix that the model does not hold in floats, of parameters from `first` on, or with 0 the
+ * embedding or the head from byte `at` on: number (row, col) of it in the host's form, and its
+ * scale. */
+static unsigned miras__fast_held(const miras__fast_layer *a, int first, size_t at,
                                  size_t row, size_t col, float *scale) {
   const miras_model *m = a->f->m;
   miras__packed x = miras__packed_at(m, at, m->width, m->outs, NULL);
   const unsigned char *p;
   int id;
-  for (id = o ? o->param : 0; id; id = a->p->param[id].next) {
+  for (id = first; id; id = a->p->param[id].next) {
     const miras__param *w = &a->p->param[id];
-    const size_t column = w->column - a->p->param[o->param].column;
+    const size_t column = w->column - a->p->param[first].column;
     x = miras__packed_of(a->layer->packed + miras__param_at(w), x.form, w->rows, w->cols);
     if (col - column >= w->cols) continue;
     col -= column;
@@ -6661,13 +6932,12 @@ static unsigned miras__fast_held(const miras__fast_layer *a, const miras__op *o,
   return x.form == MIRAS_WEIGHTS_Q8 ? p[col] : p[2 * col] | (unsigned)p[2 * col + 1] << 8;
 }
 /* It goes to the device, as products read it: lines of bfloat16, or tiles. */
-static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op *o, size_t at,
-                                    bf16 *to) {
+static void miras__fast_send_matrix(const miras__fast_layer *a, int first, size_t at, bf16 *to) {
   enum { MANY = 16 };
   const miras_model *m = a->f->m;
-  const size_t rows = o ? a->p->param[o->param].rows : m->width, deep = (rows + 31) / 32;
-  const size_t cols = o ? miras__columns_of(a->p, &a->p->param[o->param]) : m->outs;
-  const size_t lines = o ? rows : cols, n = o ? cols : rows, ld = miras__up8(n);
+  const size_t rows = first ? a->p->param[first].rows : m->width, deep = (rows + 31) / 32;
+  const size_t cols = first ? miras__columns_of(a->p, &a->p->param[first]) : m->outs;
+  const size_t lines = first ? rows : cols, n = first ? cols : rows, ld = miras__up8(n);
   const size_t tiles = miras__fast_whole_bytes(rows, cols, 1);
   unsigned char numbers[MANY * MIRAS__TILE_BYTES];
   float scales[MANY * 16];
@@ -6677,7 +6947,8 @@ static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op 
     for (j = 0; j < n; j += count) {
       count = miras__least(n - j, sizeof line / 2);
       for (e = 0; e < count; e++)
-        line[e] = (uint16_t)miras__fast_held(a, o, at, o ? i : j + e, o ? j + e : i, NULL);
+        line[e] =
+          (uint16_t)miras__fast_held(a, first, at, first ? i : j + e, first ? j + e : i, NULL);
       miras__fast_send(a->f, to + i * ld + j, line, count * 2);
     }
   for (i = 0; m->desc.weights == MIRAS_WEIGHTS_Q8 && i < tiles; i += count) {
@@ -6690,7 +6961,7 @@ static void miras__fast_send_matrix(const miras__fast_layer *a, const miras__op 
       if (row >= rows || col >= cols) continue;
       e = j / 512 * 512 + (r % 8 * 4 + k / 8) * 16 + (r / 8 + k % 8 / 4 * 2) * 4;
       numbers[e + k % 2 * 2 + k / 2 % 2] =
-        (unsigned char)miras__fast_held(a, o, at, row, col, scale);
+        (unsigned char)miras__fast_held(a, first, at, row, col, scale);
     }
     miras__fast_send(a->f, to + i * 256, numbers, count * 512);
     miras__fast_send(a->f, to + tiles * 256 + i * 32, scales, count * 64);
@@ -6715,7 +6986,7 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   const miras_model *m = f->m;
   miras__fast_adam adam;
   size_t block = 0;
-  int i, j;
+  int i, j, k, first[4];
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
   if (!miras_cuda_fast_runs(NULL, 0)) return MIRAS_ERR_DEVICE;
   f->base = (char *)device, f->stream = stream;
@@ -6736,11 +7007,11 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
     const miras__fast_layer a = miras__fast_layer_of(f, i);
     const miras__mixer *mix = &a.p->mixer;
     for (j = 0; m->desc.weights && j < a.p->ops; j++)
-      if (miras__fast_matrix_bytes(a.p, &a.p->op[j]))
-        miras__fast_send_matrix(&a, &a.p->op[j], 0, miras__fast_matrix(&a, &a.p->op[j]));
-    if (i == 0 && m->desc.weights) miras__fast_send_matrix(&a, NULL, m->head, f->head);
+      for (k = miras__fast_matrices(a.p, &a.p->op[j], first); k-- > 0;)
+        miras__fast_send_matrix(&a, first[k], 0, miras__fast_matrix(&a, &a.p->op[j], first[k]));
+    if (i == 0 && m->desc.weights) miras__fast_send_matrix(&a, 0, m->head, f->head);
     if (i == 0 && m->desc.weights && m->desc.untied)
-      miras__fast_send_matrix(&a, NULL, m->in->weight, f->table);
+      miras__fast_send_matrix(&a, 0, m->in->weight, f->table);
     miras__fast_send(f, miras__fast_factors(&a), mix->gate_scale, mix->outs * 4);
     if (mix->heads && a.layer->keep)
       miras__fast_send(f, miras__fast_factors(&a) + miras__up8(mix->outs), a.layer->keep,

@@ -419,6 +419,49 @@ static void rwkv_in_double(const bench *b, const miras__op *o, const numbers *x,
   }
 }
 
+/* A mixture of experts, of row t. Differences are of what it has chosen before. */
+enum { MOST_EXPERTS = 40 };
+static unsigned char taken[BATCH * MOST][MOST_EXPERTS];
+static int chooses = 1;
+static void experts_in_double(const bench *b, const numbers *x, size_t t, double *y,
+                              const double *in) {
+  const miras__program *p = b->a.p;
+  const miras__mlp *s = &p->mlp;
+  const size_t w = p->width, n = s->hidden, chosen = s->paths - (s->experts - s->routed);
+  double *weight = (double *)calloc(s->experts, sizeof *weight), most = -1e300, sum = 0, all = 0;
+  double *route = (double *)calloc(s->routes, sizeof *route);
+  if (!weight || !route) exit(2);
+  for (size_t e = 0; e < s->routes; e++)
+    for (size_t k = 0; k < w; k++)
+      route[e] += in[k] * param_of(b, x, MIRAS__W_ROUTER)[k * s->routes + e];
+  for (size_t e = 0; e < s->routed; e++) most = fmax(most, route[e]);
+  for (size_t e = 0; e < s->routed; e++) sum += exp(route[e] - most);
+  if (chooses) memset(taken[t], 0, MOST_EXPERTS);
+  for (size_t i = 0; chooses && i < chosen; i++) {
+    size_t best = s->routed;
+    for (size_t e = 0; e < s->routed; e++)
+      if (!taken[t][e] && (best == s->routed || route[e] > route[best])) best = e;
+    taken[t][best] = 1;
+  }
+  for (size_t e = 0; e < s->routed; e++)
+    if (taken[t][e]) weight[e] = exp(route[e] - most) / sum, all += weight[e];
+  for (size_t e = 0; e < s->routed; e++) weight[e] /= s->sums_to_one ? all : 1;
+  for (size_t e = s->routed; e < s->experts; e++) weight[e] = 1 / (1 + exp(-route[s->routed]));
+  for (size_t k = 0; k < w; k++) y[k] = 0;
+  for (size_t e = 0; e < s->experts; e++)
+    for (size_t i = 0; weight[e] > 0 && i < n; i++) {
+      double gate = 0, up = 0;
+      for (size_t k = 0; k < w; k++) {
+        gate += in[k] * param_of(b, x, MIRAS__W_MLP_GATE)[(e * w + k) * n + i];
+        up += in[k] * param_of(b, x, MIRAS__W_MLP_UP)[(e * w + k) * n + i];
+      }
+      for (size_t k = 0; k < w; k++)
+        y[k] += weight[e] * f_of(MIRAS_FN_SILU, gate) * up *
+                param_of(b, x, MIRAS__W_MLP_DOWN)[(e * n + i) * w + k];
+    }
+  free(weight), free(route);
+}
+
 /* What an operation makes, in double. */
 static void in_double(const bench *b, const miras__op *o, const numbers *x) {
   const miras__program *p = b->a.p;
@@ -478,6 +521,7 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
         rope_in_double(b, o, x, t, y);
         break;
       case MIRAS__OP_ATTEND: attention_in_double(b, o, x, t, y); break;
+      case MIRAS__OP_EXPERTS: experts_in_double(b, x, t, y, in); break;
       case MIRAS__OP_GATES:
         for (int g = MIRAS__KEEP; g <= MIRAS__MIX; g++) {
           const miras__gates *group = &m->gate[g];
@@ -517,7 +561,7 @@ static void in_double(const bench *b, const miras__op *o, const numbers *x) {
 
 /* Numbers to the device and back, as it holds them: floats or bfloat16. */
 static void put(void *to, const double *x, size_t n, int wide) {
-  static float floats[1 << 18];
+  static float floats[1 << 19];
   uint16_t *halves = (uint16_t *)(void *)floats;
   if (n > sizeof floats / 4) exit(2);
   for (size_t i = 0; i < n; i++) {
@@ -531,7 +575,7 @@ static void put(void *to, const double *x, size_t n, int wide) {
   STOP_IF(cudaDeviceSynchronize());
 }
 static void get(double *to, const void *from, size_t n, int wide) {
-  static float floats[1 << 18];
+  static float floats[1 << 19];
   const uint16_t *halves = (const uint16_t *)(void *)floats;
   if (n > sizeof floats / 4) exit(2);
   fetch(floats, from, n * (wide ? 4 : 2));
@@ -643,7 +687,7 @@ static void trial_forward(trial *t) {
   const miras__program *p = b->a.p;
   const miras__array *r = &p->array[o->out];
   const size_t ld = miras__fast_ld(p, o->out, 0), all = b->a.rows * ld;
-  double *got = doubles(all), *base = doubles(all), *y = t->x.of[o->out], off = 0, size = 0;
+  double *got = doubles(all), *base = doubles(all), *y = t->x.of[o->out], off = 0, size = 0, most;
   miras__fast_run(on, on->p->op + (o - p->op), 0);
   get(got, miras__fast_value(&b->a, o->out), all, miras__fast_is_wide(p, o->out));
   memcpy(base, y, all * sizeof *base);
@@ -656,7 +700,8 @@ static void trial_forward(trial *t) {
   }
   off = sqrt(off / (size > 0 ? size : 1));
   if (off > most_off) most_off = off;
-  if (!(off < (o->what == MIRAS__OP_MEMORY ? 0.012 : 0.005)) || b->f->failed) {
+  most = o->what == MIRAS__OP_MEMORY ? 0.012 : o->what == MIRAS__OP_EXPERTS ? 0.008 : 0.005;
+  if (!(off < most) || b->f->failed) {
     printf("%s, %d tokens: %s %s is off by %.1e\n", t->name, b->f->length,
            miras__ops[o->what].word, r->name, off);
     failed++;
@@ -702,7 +747,7 @@ static void trial_gradients(trial *t) {
     put(miras__fast_grad(&b->a, o->out), all, rows * ldd, gates);
   free(all);
   for (int i = 0; i < MIRAS__INS; i++) {
-    int known = !o->in[i] || (branch && i != 1) || o->what == MIRAS__OP_TURN ||
+    int known = !o->in[i] || (branch && i != 1) || (o->what == MIRAS__OP_EXPERTS && i) || o->what == MIRAS__OP_TURN ||
                 o->what == MIRAS__OP_LENGTH || (o->what == MIRAS__OP_ROTATE && i) ||
                 (o->what == MIRAS__OP_BONUS && i < 3) || o->what == MIRAS__OP_VALUES ||
                 (lies_in_place(o) && o->in[i] == o->out);
@@ -834,7 +879,8 @@ static void memory_along(trial *t, int of, const double *g) {
 }
 
 /* Operation o, forward against in_double and back against differences along drawn directions. What
- * differs is rounding: of factors, of what lies between, and of results, 2^-9 of their size. */
+ * differs is rounding: of factors, of what lies between, and of results, 2^-9 of their size; of
+ * experts, which are three operations, three times. */
 static void operation(const bench *b, const miras__op *o, const char *name) {
   const miras__program *p = b->a.p;
   trial t;
@@ -846,7 +892,9 @@ static void operation(const bench *b, const miras__op *o, const char *name) {
   t.b = b, t.o = o, t.name = name;
   t.also = o->what == MIRAS__OP_CONV ? miras__fast_length_of(p, o) : NULL;
   trial_begin(&t);
+  chooses = 1;
   trial_forward(&t);
+  chooses = 0;
   if (o->what != MIRAS__OP_ANGLES) {
     trial_gradients(&t);
     if (t.also) miras__fast_run(&b->a, t.also, 1);
@@ -1005,6 +1053,15 @@ static void later_columns(miras_layer_desc *d) {
             "near = branch cd@v.weight:32; out = branch cd:8 q.weight";
 }
 
+/* Mixtures of experts: 8 of which each row takes 2, whose weights add up to one, and 2 that all
+ * take; 40 of which it takes 3. */
+static void experts(miras_layer_desc *d) {
+  d->mlp.experts = 8, d->mlp.norm_topk = 1, d->mlp.shared_experts = 2, d->mlp.hidden = 136;
+}
+static void experts40(miras_layer_desc *d) {
+  d->mlp.experts = 40, d->mlp.experts_per_token = 3, d->mlp.hidden = 8;
+}
+
 static const op_case op_cases[] = {
   {"linear-attention", MIRAS_PRESET_LINEAR_ATTENTION, 32, 32, 2, 0, 40, NULL},
   {"retnet", MIRAS_PRESET_RETNET, 32, 64, 2, 0, 32, NULL},
@@ -1038,7 +1095,9 @@ static const op_case op_cases[] = {
   {"attention, yarn", MIRAS_PRESET_YAAD, 0, 0, 2, 0, 32, yarn},
   {"kda, anew", MIRAS_PRESET_KDA, 64, 64, 2, 1, 32, anew},
   {"gated-deltanet, anew", MIRAS_PRESET_GATED_DELTANET, 32, 32, 3, 0, 32, anew_often},
-  {"later columns", MIRAS_PRESET_GATED_DELTANET, 0, 0, 2, 0, 32, later_columns}
+  {"later columns", MIRAS_PRESET_GATED_DELTANET, 0, 0, 2, 0, 32, later_columns},
+  {"experts", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 40, experts},
+  {"40 experts", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 136, experts40}
 };
 static const int lengths[] = {1, 15, 16, 17, 63, 64, 65, 130};
 
@@ -1609,6 +1668,10 @@ static miras_model *model_open(const model_case *c) {
     attends(&d.layer[2], 4, 2, 32, 24);
     d.layer[2].attention.qk_norm = strchr(c->pattern, 'm') != NULL;
   }
+  if (strstr(c->name, "experts")) {
+    d.layer[0].mlp.experts = 6, d.layer[0].mlp.hidden = 48, d.layer[0].mlp.shared_experts = 1;
+    d.layer[0].mlp.experts_per_token = strcmp(c->name, "experts") ? 2 : 6;
+  }
   if (!strcmp(c->name, "shifted"))
     d.layer[3].mlp.act = MIRAS_FN_RELU2, d.layer[3].mlp.token_shift = 2;
   m = miras_model_open(&d, NULL, why, sizeof why);
@@ -2022,13 +2085,15 @@ static const model_case models[] = {
   {"anew", MIRAS_PRESET_GATED_DELTANET, 32, 32, 3, 0, 70, 0, NULL, 32},
   {"shifted", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 33, 0, "mg", 0},
   {"rwkv7", MIRAS_PRESET_RWKV7, 32, 32, 2, 0, 65, 0, "mgmg", 0},
-  {"rwkv7-memory", MIRAS_PRESET_RWKV7_MEMORY, 32, 32, 2, 0, 33, 0, NULL, 0}
+  {"rwkv7-memory", MIRAS_PRESET_RWKV7_MEMORY, 32, 32, 2, 0, 33, 0, NULL, 0},
+  {"experts", MIRAS_PRESET_GATED_DELTANET, 32, 32, 2, 0, 65, 0, NULL, 0}   /* no row chooses      */
 };
 /* Whose training adds nothing to the others'. */
 static const model_case sessions_alone[] = {
   {"rwkv7 of 64", MIRAS_PRESET_RWKV7, 64, 64, 1, 0, 1, 0, NULL, 0},
   {"rwkv7-memory of 128", MIRAS_PRESET_RWKV7_MEMORY, 128, 32, 2, 0, 1, 0, NULL, 16},
-  {"rwkv7-memory, anew", MIRAS_PRESET_RWKV7_MEMORY, 32, 96, 2, 0, 1, 0, "ma", 32}
+  {"rwkv7-memory, anew", MIRAS_PRESET_RWKV7_MEMORY, 32, 96, 2, 0, 1, 0, "ma", 32},
+  {"some experts", MIRAS_PRESET_DELTANET, 32, 32, 2, 0, 1, 0, NULL, 0}
 };
 
 int main(int argc, char **argv) {
