@@ -1751,7 +1751,8 @@ __device__ static inline void miras__put2(bf16 *p, float low, float high) {
  * C [m, n] = or += A B: 128 x 128 of C a block, 32 of the depth a step, three steps on their way;
  * a warp has 64 x 32. A turned lies [depth, m], B turned [n, depth]. Rows and columns behind the
  * ends are zeros; lds and the places are multiples of 8. parts > 1: a block has a part of the depth
- * and leaves it at `wide`, [parts, m, ldc] floats, which a grid of their own adds up.
+ * and leaves it at `wide`, [parts, m, ldc] floats, which a grid of their own adds up. With A turned
+ * C is always floats.
  * Of experts (X) a block has a tile of pairs and their expert's B or, with A turned, the sums over
  * an expert's pairs that are its part of C; experts' matrices lie `apart` numbers apart. */
 typedef struct miras__fast_product {
@@ -1794,6 +1795,7 @@ __device__ static inline void miras__tile_end(bf16 *tile, unsigned k0, unsigned 
 
 template <int A_TURNED, int B_TURNED, int EXPERTS>
 MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__fast_product x) {
+  enum { PLAIN = !A_TURNED && !EXPERTS };              /* others have neither bias nor base       */
   bf16 *const room = (bf16 *)(void *)miras__fast_room;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned part = blockIdx.x % x.parts, tile = blockIdx.x / x.parts;
@@ -1855,12 +1857,13 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
         float u = c[i][n][2 * h], v = c[i][n][2 * h + 1];
         const int two = col + 1 < x.n;
         if (row >= m || col >= x.n) continue;
-        if (x.bias) u += miras__wide(x.bias[col]), v += two ? miras__wide(x.bias[col + 1]) : 0;
-        if (x.base) {
+        if (PLAIN && x.bias)
+          u += miras__wide(x.bias[col]), v += two ? miras__wide(x.bias[col + 1]) : 0;
+        if (PLAIN && x.base) {
           const bf16 *const p = x.base + (size_t)row * x.ldc + col;
           u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
         }
-        if (x.wide) {
+        if (A_TURNED || (PLAIN && x.wide)) {
           float *const p = x.wide + place + (size_t)row * x.ldc + col;
           p[0] = x.adds ? p[0] + u : u;
           if (two) p[1] = x.adds ? p[1] + v : v;
@@ -2840,7 +2843,7 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_gather(const __grid_constant__ miras__f
 
 /* From W_down' do of pairs, those of gate and up, and of a row of the router; acts become what they
  * were times their weights. A warp has a row. */
-MIRAS__FAST_GRID(256, 2) miras__run_fast_pairs_back(const __grid_constant__ miras__fast_pairs a) {
+MIRAS__FAST_GRID(256, 4) miras__run_fast_pairs_back(const __grid_constant__ miras__fast_pairs a) {
   const size_t row = blockIdx.x * 8 + threadIdx.x / 32, first = row * a.paths;
   const unsigned lane = threadIdx.x % 32;
   bf16 *const to = a.droute + row * a.ld_route;
