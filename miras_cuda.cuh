@@ -5203,11 +5203,12 @@ static size_t miras__fast_perceptron_at(const miras__plan *q, size_t batch, size
   return 4 * tasks * (x->ranks * x->each + q->weights + 2 * n + chunk);
 }
 
-static int miras__fast_has_room(size_t bytes) {
+/* Bytes of shared memory that a block may have. */
+static size_t miras__fast_most_shared(void) {
   int device = 0, most = 0;
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
-           cudaSuccess && bytes <= (size_t)most;
+           cudaSuccess ? (size_t)most : 0;
 }
 
 /* Are there clusters? Of hopper and later, and in the program's code for them. */
@@ -5359,8 +5360,9 @@ typedef struct miras__fast {
   miras_trainer_desc d;
   char *base;
   size_t bytes, rows, ld_v, shared;  /* shared: bytes of it that a perceptron's block takes       */
+  size_t most_shared;                /* and that a block may take                                 */
   cudaStream_t stream;
-  int failed, batch, length, taped, sits;    /* sits: a session                                   */
+  int failed, batch, length, taped, sits, clusters;    /* sits: a session; are there clusters?    */
   uint64_t calls, call;
   unsigned char *texts;              /* of a session: states, `apart` bytes apart, and where ...  */
   size_t apart, now_at;              /* ... in them those of the layer at hand begin              */
@@ -5525,19 +5527,19 @@ static size_t miras__fast_chunk_count(const miras__mixer *m, size_t tokens) {
 typedef struct miras__chunk_needs {
   size_t heads, logs, squares, states, inits, rows, left, pairs, ends, begins;
 } miras__chunk_needs;
-/* Chunks of a segment, where few blocks have a text's heads, by 64 columns of values; else 0. */
+/* Chunks of a segment, where few blocks have a text's heads, by 64 columns of values; else all. */
 #ifndef MIRAS__FAST_FEW
   #define MIRAS__FAST_FEW 32
   #define MIRAS__FAST_SEGMENT 16
 #endif
-static size_t miras__fast_segment(size_t heads, size_t dv, size_t every) {
-  return every || heads * ((dv + 63) / 64) > MIRAS__FAST_FEW ? 0 : MIRAS__FAST_SEGMENT;
+static size_t miras__fast_segment(size_t chunks, size_t heads, size_t dv, size_t every) {
+  return every || heads * ((dv + 63) / 64) > MIRAS__FAST_FEW ? chunks : MIRAS__FAST_SEGMENT;
 }
 static void miras__fast_chunk_needs(miras__chunk_needs *most, size_t texts, size_t length,
                                     size_t chunks, size_t heads, size_t dk, size_t dv,
                                     int channels, size_t every) {
-  const size_t all = texts * heads, segment = miras__fast_segment(heads, dv, every);
-  const size_t segments = segment && chunks > segment ? (chunks + segment - 1) / segment : 0;
+  const size_t all = texts * heads, segment = miras__fast_segment(chunks, heads, dv, every);
+  const size_t segments = chunks > segment ? (chunks + segment - 1) / segment : 0;
   miras__fast_more(&most->heads, all * chunks * 64);
   miras__fast_more(&most->logs, all * chunks * 64 * (channels ? dk : 1));
   miras__fast_more(&most->squares, all * chunks * 4096);
@@ -5591,12 +5593,11 @@ static void miras__fast_op_needs(miras__fast *f, const miras__program *p, const 
   if (o->what == MIRAS__OP_ATTEND) miras__fast_more(&most->stats, n * p->attending.heads);
   if (o->what != MIRAS__OP_MEMORY) return;
   if (m->plan.engine == MIRAS__RUN_FROZEN) {
-    const int clusters = !f->base || miras__fast_clusters();     /* it has the most of both       */
     miras__fast_perceptron x;
     size_t room;
     miras__fast_more(&most->perceptrons,
                      miras__fast_perceptron_at(&m->plan, (size_t)f->d.batch, (size_t)f->d.context,
-                                               clusters, NULL, &room, &x));
+                                               f->clusters, NULL, &room, &x));
     miras__fast_more(&f->shared, room);
     return;
   }
@@ -5742,6 +5743,7 @@ static void miras__fast_begin(miras__fast *f, const miras_model *m, const miras_
                               int sits) {
   memset((void *)f, 0, sizeof *f);
   f->m = m, f->sits = sits;
+  f->clusters = 1;                   /* _init asks for the most, with them or without             */
   f->d = *d;
   if (!f->d.batch) f->d.batch = 1;
   f->rows = (size_t)f->d.batch * (size_t)f->d.context;
@@ -6579,13 +6581,13 @@ static void miras__fast_perceptrons(const miras__fast_layer *a, const miras__fas
   miras__fast_perceptron x;
   size_t room, more;
   float *dinit;
-  (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, miras__fast_clusters(),
+  (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, a->f->clusters,
                                   a->f->perceptrons, &room, &x);
   dinit = x.of.dinit, x.of = *rows, x.of.dinit = dinit;
   x.momentum_gate = momentum->count > 0, x.one_momentum = q->d.momentum;
   if (momentum->count) x.momentum = miras__fast_floats(a, m->gated) + momentum->first;
   more = (2 + x.speed + x.target) * x.slot * sizeof(bf16);
-  x.stay = miras__fast_has_room(room + more), room += x.stay ? more : 0;
+  x.stay = room + more <= a->f->most_shared, room += x.stay ? more : 0;
   x.gain = miras__fast_param(a, MIRAS__W_GAIN), x.bias = miras__fast_param(a, MIRAS__W_BIAS);
   x.epsilon = q->d.norm_epsilon > 0 ? q->d.norm_epsilon : 1e-5f;
   x.rates = (int)q->d.token_rates, x.function = (int)q->d.activation, x.again = back;
@@ -6613,16 +6615,16 @@ static void miras__fast_chunks_run(miras__fast *f, const miras__fast_chunks &x,
                : miras__fast_chunk_kernels<0, 0>(dk);
   /* 64 columns of values a block, where there are blocks enough and a block has the memory; columns
    * do not see each other */
-  const size_t segment = miras__fast_segment(x.heads, x.value, x.every);
-  const size_t segments = segment ? (x.chunks + segment - 1) / segment : 1;
+  const size_t segment = miras__fast_segment(x.chunks, x.heads, x.value, x.every);
+  const size_t segments = (x.chunks + segment - 1) / segment;
   const size_t tasks = (size_t)x.batch * x.heads * segments, chunks = tasks / segments * x.chunks;
   const int wide = dk >= 64 && x.value % 64 == 0 && tasks * (x.value / 64) >= MIRAS__FAST_WIDE &&
-                   miras__fast_has_room(run.bytes2[1]);
+                   run.bytes2[1] <= f->most_shared;
   const size_t across = wide ? 64 : 32, blocks = tasks * (x.value / across);
   const size_t more = x.delta ? tasks * (dk / across) : 0, bytes = run.bytes2[wide];
   miras__fast_chunks left = x;           /* what C2 and C3 read                       */
   int way;
-  left.segment = (unsigned)(segment ? segment : x.chunks), left.segments = (unsigned)segments;
+  left.segment = (unsigned)segment, left.segments = (unsigned)segments;
   if (x.channels) {
     left.q = x.q_left, left.k = x.delta ? x.k_left : x.k_end, left.group = 1;
     left.ldq = left.ldk = x.heads * (unsigned)dk;
@@ -6993,8 +6995,9 @@ static miras_result miras__fast_fill(miras__fast *f, void *device, size_t bytes,
   if (bytes < f->bytes) return MIRAS_ERR_SIZE;
   if (!miras_cuda_fast_runs(NULL, 0)) return MIRAS_ERR_DEVICE;
   f->base = (char *)device, f->stream = stream;
+  f->most_shared = miras__fast_most_shared(), f->clusters = miras__fast_clusters();
   miras__fast_layout(f);
-  if (!miras__fast_has_room(f->shared)) return MIRAS_ERR_DEVICE;
+  if (f->shared > f->most_shared) return MIRAS_ERR_DEVICE;
   f->failed = cudaMemsetAsync(device, 0, f->bytes, stream) != cudaSuccess;
   miras__fast_send(f, f->params, m->params, m->param_count * 4);
   for (i = 0; i < m->view_count; i++) {
@@ -7347,7 +7350,7 @@ static miras_result miras__fast_alone(const miras_cuda_fast_memory *x,
                           ((size_t)x->length + 63) / 64, (size_t)x->heads, dk, dv, x->channels, 0);
   needs.inits = 0;
   if (!back) needs.states = needs.rows = 0;
-  f.base = (char *)room, f.stream = stream;
+  f.base = (char *)room, f.stream = stream, f.most_shared = room ? miras__fast_most_shared() : 0;
   miras__fast_lay_chunks(&f, &needs);
   for (i = 0; i < 2 && back && x->heads > x->key_heads; i++)
     miras__fast_lay(&f, rows * (size_t)x->heads * dk, &own[i]);
