@@ -75,14 +75,16 @@ extern "C" {
  * the copies of matrices that products read are bfloat16, parameters, moments, gradients of
  * parameters, states at work and all sums are float. Results have the same bits from run to run,
  * and differ from the host's by rounding. The list of a layer's operations is the list of launches:
- * one each, two of a matrix memory, four in segments; back two to nine where sums follow. A block's
- * shared memory is, with matrices of key_dim 32, 64 or 128, up to 80, 97 or 136 KB, with errors and
- * decays per channel 89, 115 or 168 KB, more where a device has it; perceptrons more than that.
+ * one each, two of a matrix memory, four in segments, eight of experts; back two to eleven where
+ * sums follow. A block's shared memory is, with matrices of key_dim 32, 64 or 128, up to 80, 97 or
+ * 136 KB, with errors and decays per channel 89, 115 or 168 KB, more where a device has it;
+ * perceptrons more than that.
  *
  * It has: norms, products, branches with dropout, convolutions, lengths, rotary positions, gates of
  * decays, learning rates and momentum, skips, pointwise operations, token shifts with learned
- * mixes, RWKV-7's bonus and the mixing in of its first layer's values, attention over a window
- * (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), exact matrix memories with
+ * mixes, RWKV-7's bonus and the mixing in of its first layer's values, mixtures of experts (a
+ * router reads rounded rows, so that one between two experts may go to the other), attention over
+ * a window (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), matrix memories with
  * a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and value_dim a
  * multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA, HGRN2, KDA and
  * their likes), which may begin anew (reset_every) or, with a decay per channel, erase with other
@@ -199,8 +201,8 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
 
 /* `batch` texts of a model side by side, decoding. Products read matrices once for up to eight
  * texts: of models whose weights are float (6 bytes a parameter of the device) or bf16 (2) in
- * bfloat16, of q8 (1.13) the host's whole numbers, which become bfloat16 in registers, and float
- * scales of 32 along the sum. A text's state: its position, memories in float, what convolutions
+ * bfloat16, of q8 (1.13; no experts) the host's whole numbers, which become bfloat16 in registers,
+ * and float scales of 32 along the sum. A text's state: its position, memories in float, what convolutions
  * and windows of attention hold in bfloat16. A text has the same bits in any batch, whatever calls
  * bring it. The session stays where it is. */
 MIRAS__CUDA_RECORD(miras_cuda_fast_session, 7168);

@@ -2,7 +2,7 @@
  * do.
  *   nvcc -O3 -std=c++14 -arch=native -w bench/gpu_fast.cu -o gpu_fast && ./gpu_fast
  *   PEAK=790   TFLOP/s of the matrix units that fractions are reckoned with (an H200, bf16)
- *   ONLY=ops, memory, attention, token, session or step
+ *   ONLY=ops, memory, attention, experts, token, session or step
  *   PRESET=gated-deltanet   of the model, 12 layers of width 768, 12 heads of 64, 50,304 words, in
  *              8 texts of 1,024 tokens
  * All calls are replayed as graphs: 5 times to warm up, then 30 times; medians.
@@ -14,6 +14,7 @@
  *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden, 6 of 128, 512
  *           hidden; and of 2 texts in clusters of 1, 2 and 4 blocks
  *   attention   of 4 texts of 8,192 tokens that see all before them, 32 heads of 128, 8 of keys
+ *   experts 64 of 512 hidden numbers, 8 for each of 8 times 1,024 tokens of width 1024
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
  *   session a token of 1 and of 8 texts through the model, its weights bf16 and q8, and what a copy
  *           of its matrices takes
@@ -31,6 +32,8 @@ static size_t cluster;               /* blocks of a perceptron's; 0: as its size
 #define MIRAS__FAST_CLUSTER cluster
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
+
+static int experts;                  /* of the next model                                         */
 
 static cudaStream_t stream;
 static double copies;                /* bytes that a copy reads and writes in a second            */
@@ -83,6 +86,8 @@ static miras_model *model_of(miras_preset kind, int layers, int width, int heads
   d.width = width, d.vocab = words, d.weights = weights;
   d.layer[0].memory.heads = heads;
   d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = size;
+  d.layer[0].mlp.experts = experts;
+  if (experts) d.layer[0].mlp.experts_per_token = 8, d.layer[0].mlp.hidden = 512;
   if (heads < 0) {                   /* attention alone                                           */
     d.layer[0].memory.heads = 1;
     d.layer[2].attention.heads = -heads, d.layer[2].attention.kv_heads = -heads / 4;
@@ -149,6 +154,8 @@ static double work_of(const miras__fast_layer *a, const miras__op *o) {
   if (o->what == MIRAS__OP_MEMORY && a->p->mixer.plan.engine == MIRAS__RUN_FROZEN)
     return (a->p->mixer.plan.at.s ? 22.0 : 14.0) * (double)a->rows * a->p->mixer.heads *
            a->p->mixer.dk * a->p->mixer.plan.out[0];
+  if (o->what == MIRAS__OP_EXPERTS)
+    return 6.0 * (double)a->rows * a->p->mlp.paths * (double)(a->p->mlp.hidden * a->p->width);
   if (o->what == MIRAS__OP_ATTEND)   /* half of the pairs of a text: window is all of it          */
     return 2.0 * (double)a->rows * (double)a->f->length * (double)a->p->attending.q;
   if (o->what == MIRAS__OP_MEMORY)
@@ -174,9 +181,10 @@ static void time_op(place *p, int index) {
   puts("");
 }
 
-/* A memory's operation, of so many texts; heads below 0: attention's. */
+/* A memory's operation, of so many texts; heads below 0: attention's; or experts'. */
 static void time_memory(miras_preset kind, int texts, int tokens, int heads, int size) {
-  miras_model *m = model_of(kind, 1, 256, heads, size, 256);
+  const int what = experts ? MIRAS__OP_EXPERTS : heads < 0 ? MIRAS__OP_ATTEND : MIRAS__OP_MEMORY;
+  miras_model *m = model_of(kind, 1, experts ? 1024 : 256, heads, size, 256);
   place p;
   float *said = (float *)take(8);
   printf("%s: ", miras_preset_name(kind));
@@ -185,8 +193,7 @@ static void time_memory(miras_preset kind, int texts, int tokens, int heads, int
          miras_cuda_fast_backward(&p.fast, stream) == MIRAS_OK &&
          cudaStreamSynchronize(stream) == cudaSuccess, "a pass");
   for (int i = 0; i < m->layers[0].p->ops; i++)
-    if (m->layers[0].p->op[i].what == (heads < 0 ? MIRAS__OP_ATTEND : MIRAS__OP_MEMORY))
-      time_op(&p, i);
+    if (m->layers[0].p->op[i].what == what) time_op(&p, i);
   leave(&p);
   cudaFree(said);
   miras_close(m);
@@ -352,6 +359,9 @@ int main(void) {
     cluster = 0;
   }
   if (asked("attention")) time_memory((miras_preset)kind, 4, 8192, -32, 128);
+  experts = 64;
+  if (asked("experts")) time_memory((miras_preset)kind, 8, 1024, 16, 64);
+  experts = 0;
   for (int texts = 1; asked("session") && texts <= 8; texts *= 8)
     for (int q8 = 0; q8 < 2; q8++)
       time_session((miras_preset)kind, named, texts, q8 ? MIRAS_WEIGHTS_Q8 : MIRAS_WEIGHTS_BF16);

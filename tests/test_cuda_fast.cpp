@@ -1992,6 +1992,16 @@ static void refusals(void) {
       printf("a session's refusal says \"%s\"\n", why), failed++;
     miras_close(m);
   }
+  {
+    static const model_case some = {"some experts", MIRAS_PRESET_DELTANET, 32, 32, 2, 0, 1, 0, NULL,
+                                    0};
+    miras_model *m;
+    char why[256] = "";
+    form = MIRAS_WEIGHTS_Q8, m = model_open(&some), form = MIRAS_WEIGHTS_FLOAT;
+    if (miras_cuda_fast_session_size(m, 1, why, sizeof why) || !strstr(why, "with mlp.experts"))
+      printf("experts of q8: \"%s\"\n", why), failed++;
+    miras_close(m);
+  }
   for (int of = MIRAS_WEIGHTS_BF16; of < MIRAS_WEIGHTS_COUNT; of++) {
     static const model_case plain = {"retnet", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 1, 0, NULL, 0};
     const int takes = of == MIRAS_WEIGHTS_BF16 || of == MIRAS_WEIGHTS_Q8;
@@ -2152,8 +2162,12 @@ int main(int argc, char **argv) {
       form = MIRAS_WEIGHTS_FLOAT;
     }
   for (unsigned i = 0; i < sizeof sessions_alone / sizeof *sessions_alone; i++)
-    if (argc < 2 || asked(argc, argv, "sessions") || asked(argc, argv, sessions_alone[i].name))
+    if (argc < 2 || asked(argc, argv, "sessions") || asked(argc, argv, sessions_alone[i].name)) {
       session(&sessions_alone[i]);
+      form = MIRAS_WEIGHTS_BF16;     /* matrices of experts that are no copies of floats          */
+      if (strstr(sessions_alone[i].name, "experts")) session(&sessions_alone[i]);
+      form = MIRAS_WEIGHTS_FLOAT;
+    }
   printf("%u wrong\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
   return failed || shim_findings();
