@@ -2848,7 +2848,6 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_gather(const __grid_constant__ miras__f
 MIRAS__FAST_GRID(256, 4) miras__run_fast_pairs_back(const __grid_constant__ miras__fast_pairs a) {
   const size_t row = blockIdx.x * 8 + threadIdx.x / 32, first = row * a.paths;
   const unsigned lane = threadIdx.x % 32;
-  bf16 *const to = a.droute + row * a.ld_route;
   float low = 0, high = 0, along = 0, shared = 0;      /* of the lane'th path, and of 32 on       */
   if (row >= a.rows) return;
   for (unsigned i = 0; i < a.paths; i++) {
@@ -2872,16 +2871,20 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_pairs_back(const __grid_constant__ mira
     if (i == lane) low = dw;
     if (i == lane + 32) high = dw;
   }
-  for (unsigned e = lane; e < a.routed; e += 32)
-    to[e] = miras__near(-along * miras__fast_weight(&a, row, e));
-  for (unsigned i = 0; i < a.paths; i++) {
-    const float dw = __shfl_sync(0xffffffffu, i < 32 ? low : high, i % 32, 32);
-    const unsigned e = a.ids[first + i];
-    if (e < a.routed && e % 32 == lane)
-      to[e] = miras__near((dw - along) * miras__fast_weight(&a, row, e));
+  for (unsigned e = 2 * lane; e - 2 * lane < a.routes; e += 64) {
+    float z[2] = {-along, -along};
+    for (unsigned i = 0; i < a.paths; i++) {
+      const float dw = __shfl_sync(0xffffffffu, i < 32 ? low : high, i % 32, 32);
+      const unsigned id = a.ids[first + i];
+      if (id == e) z[0] += dw;
+      if (id == e + 1) z[1] += dw;
+    }
+    MIRAS__ALL_OF for (unsigned j = 0; j < 2; j++) {
+      const float w = e + j < a.routes ? a.route[row * a.ld_route + e + j] : 0;
+      z[j] = e + j < a.routed ? w * z[j] : w * (1 - w) * shared;
+    }
+    if (e < a.routes) miras__put2(a.droute + row * a.ld_route + e, z[0], z[1]);
   }
-  high = a.routes > a.routed ? miras__fast_weight(&a, row, a.routed) : 0;
-  if (!lane && a.routes > a.routed) to[a.routed] = miras__near(shared * high * (1 - high));
 }
 
 /* ---- C: exact matrix rows in chunks ----

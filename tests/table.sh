@@ -99,7 +99,7 @@ for name in $cuda_tests; do
       rows='linear-attention gla gated-deltaproduct rwkv7 mesa softmax-attention events'
       rows="$rows ttt-linear titans moneta closes" ;;
     test_cuda_model) rows='deltanet-memory titans' ;;
-    test_cuda_fast) rows='clusters token whole session deltanet kda hybrid rwkv7' ;;
+    test_cuda_fast) rows='clusters token whole session deltanet kda hybrid rwkv7 experts' ;;
     test_cuda_kernels|test_cuda_limits) continue ;;
   esac
   job "$cuda: races, $name" 'long g++-races' "
@@ -109,7 +109,7 @@ done
 job "$cuda: planted mistakes" 'long g++-races' "FUSED='$fused' $limit sh tests/cuda_faults.sh"
 for name in test_cuda test_cuda_fast; do
   rows='gla sliding-window mesa ttt-mlp titans'
-  [ $name = test_cuda_fast ] && rows='token whole session retnet gated-deltanet hgrn2'
+  [ $name = test_cuda_fast ] && rows='token whole session retnet gated-deltanet hgrn2 experts'
   job "$cuda: address and undefined sanitizers, $name" 'long g++-asan' "
 g++ -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
 $(cuda_of $name) -o '$build/$name.sane' -lm && $limit '$build/$name.sane' $rows"

@@ -1669,8 +1669,8 @@ static miras_model *model_open(const model_case *c) {
     d.layer[2].attention.qk_norm = strchr(c->pattern, 'm') != NULL;
   }
   if (strstr(c->name, "experts")) {
-    d.layer[0].mlp.experts = 6, d.layer[0].mlp.hidden = 48, d.layer[0].mlp.shared_experts = 1;
-    d.layer[0].mlp.experts_per_token = strcmp(c->name, "experts") ? 2 : 6;
+    d.layer[0].mlp.experts = 7, d.layer[0].mlp.hidden = 48, d.layer[0].mlp.shared_experts = 1;
+    d.layer[0].mlp.experts_per_token = strcmp(c->name, "experts") ? 2 : 7;
   }
   if (!strcmp(c->name, "shifted"))
     d.layer[3].mlp.act = MIRAS_FN_RELU2, d.layer[3].mlp.token_shift = 2;
