@@ -53,8 +53,9 @@ enum {
   SHIM_GUARD = 64 << 10,             /* ... and below it, where nothing may be touched            */
   SHIM_DEEP = 64                     /* calls within calls that are known                         */
 };
-/* What a thread waits at; SHIM_CLUSTER: for all blocks of the cluster. */
-enum { SHIM_RUNS, SHIM_BARRIER, SHIM_EXCHANGE, SHIM_TAKEN, SHIM_CLUSTER };
+/* What a thread waits at; SHIM_CLUSTER: for all blocks of the cluster. Of an exchange and a product
+ * each has its part when all are there; of matrices when it goes on, so that all wait once more. */
+enum { SHIM_RUNS, SHIM_BARRIER, SHIM_EXCHANGE, SHIM_PRODUCT, SHIM_MATRICES, SHIM_CLUSTER };
 
 /* Where one leaves off to let another go on. A context does it everywhere, by two system calls;
  * what a function keeps for its caller is six registers here, and the stack. */
@@ -101,9 +102,12 @@ typedef struct shim_thread {
   int kind;                          /* what it waits at, ...                                     */
   const char *waits, *within;        /* ... where in the text, and in which function              */
   unsigned mask;                     /* for whom in its warp; 0: for the block                    */
-  float gives;
+  unsigned index, block, asks;       /* asks: whom it exchanges with                              */
+  float gives, gets;
+  void *shared;                      /* its block's memory                                        */
   const void *row;                   /* of a matrix                                               */
-  unsigned brings[6];                /* factors of a product                                      */
+  unsigned brings[6];                /* factors of a product, ...                                 */
+  float *sums;                       /* ... and four numbers of its result                        */
   shim_copy_job *copies;             /* that it has not waited for                                */
   size_t copies_count, copies_room;
   unsigned copies_group;             /* that comes next                                           */
@@ -125,7 +129,7 @@ static struct {
   shim_index index, block, block_size, grid_size;
   void *shared;                      /* a block's shared memory                                   */
   char *shared_all;                  /* of all that work together, `shared_apart` bytes apart     */
-  size_t shared_bytes, shared_apart;
+  size_t shared_bytes;
 } shim;
 static uint64_t shim_seed = 1;
 static unsigned long shim_waits;     /* how often a thread has waited                             */
@@ -143,8 +147,7 @@ SHIM_UNWATCHED static void shim_resume(void) {
   shim_thread *t = &shim.thread[shim.now];
   void *held = NULL;
   (void)held;
-  shim.index.x = shim.now % shim.each, shim.block.x = shim.first + shim.now / shim.each;
-  shim.shared = shim.shared_all + shim.now / shim.each * shim.shared_apart;
+  shim.index.x = t->index, shim.block.x = t->block, shim.shared = t->shared;
   __sanitizer_start_switch_fiber(&held, t->stack, SHIM_STACK);
   shim_switch(&shim.scheduler, &t->here);
   __sanitizer_finish_switch_fiber(held, NULL, NULL);
@@ -173,11 +176,9 @@ SHIM_UNWATCHED static float shim_exchange(unsigned mask, float v, unsigned from,
     fprintf(stderr, "thread %u asks thread %u, who is not there, at %s\n", shim.now, from, where);
     exit(1);
   }
-  shim.thread[shim.now].gives = v;
+  shim.thread[shim.now].gives = v, shim.thread[shim.now].asks = from;
   shim_wait(mask, SHIM_EXCHANGE, where, within);
-  v = shim.thread[from].gives;
-  shim_wait(mask, SHIM_TAKEN, where, within);
-  return v;
+  return shim.thread[shim.now].gets;
 }
 
 #define SHIM_TEXT2(x) #x
@@ -249,8 +250,8 @@ SHIM_UNWATCHED static void shim_start(void) {
 
 /* Where a thread is, for a sentence. */
 SHIM_UNWATCHED static void shim_where(unsigned i, const char *then) {
-  static const char *const what[] = {"on its way", "a barrier", "an exchange", "an exchange",
-                                     "a barrier"};
+  static const char *const what[] = {"on its way", "a barrier", "an exchange", "a product",
+                                     "an exchange", "a barrier"};
   const shim_thread *t = &shim.thread[i];
   fprintf(stderr, "thread %u ", i % shim.each);
   if (shim.cluster > 1) fprintf(stderr, "of block %u of the cluster ", i / shim.each);
@@ -259,6 +260,34 @@ SHIM_UNWATCHED static void shim_where(unsigned i, const char *then) {
     fprintf(stderr, "is at %s of the %s, %s in %s%s", what[t->kind],
             t->kind == SHIM_CLUSTER ? "cluster" : t->mask ? "warp" : "block", t->waits, t->within,
             then);
+}
+
+static float shim_of_half(unsigned bits) {
+  float x;
+  bits <<= 16;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+/* A warp's product. Products are exact, their sum is rounded once. */
+SHIM_UNWATCHED static void shim_warp_product(shim_thread *t) {
+  double a[16][16], b[8][16];
+  for (unsigned k = 0; k < 16; k++) {
+    for (unsigned i = 0; i < 16; i++) {
+      const unsigned x = t[i % 8 * 4 + k % 8 / 2].brings[i / 8 + k / 8 * 2];
+      a[i][k] = (double)shim_of_half(k % 2 ? x >> 16 : x & 0xffff);
+    }
+    for (unsigned j = 0; j < 8; j++) {
+      const unsigned y = t[4 * j + k % 8 / 2].brings[4 + k / 8];
+      b[j][k] = (double)shim_of_half(k % 2 ? y >> 16 : y & 0xffff);
+    }
+  }
+  for (unsigned lane = 0; lane < 32; lane++)
+    for (unsigned e = 0; e < 4; e++) {
+      const double *const x = a[lane / 4 + e / 2 * 8], *const y = b[2 * (lane % 4) + e % 2];
+      double all = (double)t[lane].sums[e];
+      for (unsigned k = 0; k < 16; k++) all += x[k] * y[k];
+      t[lane].sums[e] = (float)all;
+    }
 }
 
 /* Is all of thread i's company there? Then it goes on, and 1 is returned. */
@@ -275,16 +304,21 @@ SHIM_UNWATCHED static int shim_meet(unsigned i) {
     if (mask && !(mask >> j % 32 & 1)) continue;
     if (o->done || !o->waits || o->mask != mask) return 0;
     if (all && o->kind != kind && j / shim.each != i / shim.each) return 0;   /* it will come     */
-    if (o->kind != kind || strcmp(o->waits, t->waits) || strcmp(o->within, t->within) ||
-        !SHIM_PATHS(o, t)) {
+    if (o->kind != kind || (o->waits != t->waits && strcmp(o->waits, t->waits)) ||
+        (o->within != t->within && strcmp(o->within, t->within)) || !SHIM_PATHS(o, t)) {
       shim_where(i, " while\n");
       shim_where(j, "; they wait for each other\n");
       exit(1);
     }
   }
   if (kind == SHIM_BARRIER || all) SHIM_MET(first, end, mask);
-  for (j = first; j < end; j++)
-    if (!mask || mask >> j % 32 & 1) shim.thread[j].waits = NULL;
+  if (kind == SHIM_PRODUCT) shim_warp_product(&shim.thread[first]);
+  for (j = first; j < end; j++) {
+    shim_thread *o = &shim.thread[j];
+    if (mask && !(mask >> j % 32 & 1)) continue;
+    if (kind == SHIM_EXCHANGE) o->gets = shim.thread[o->asks].gives;
+    o->waits = NULL;
+  }
   return 1;
 }
 
@@ -336,14 +370,16 @@ SHIM_UNWATCHED static void shim_schedule(void) {
   const unsigned threads = shim.threads;
   unsigned left = threads, i;
   while (left) {
-    unsigned moved = 0, first, stride;
+    unsigned moved = 0, at, stride;
     shim_seed = shim_seed * 6364136223846793005u + 1442695040888963407u;
-    first = (unsigned)(shim_seed >> 33) % threads;
+    at = (unsigned)(shim_seed >> 33) % threads;
     stride = primes[shim_seed >> 60 & 3];
     if (threads % stride == 0) stride = 1;
     if (shim_seed >> 63) stride = threads - stride;
-    for (i = 0; i < threads; i++) {
-      shim_thread *t = &shim.thread[shim.now = (first + i * stride) % threads];
+    for (i = 0; i < threads; i++, at += stride) {
+      shim_thread *t;
+      if (at >= threads) at -= threads;
+      t = &shim.thread[shim.now = at];
       if (t->done || t->waits) continue;
       shim_resume();
       left -= (unsigned)t->done;
@@ -367,7 +403,7 @@ SHIM_UNWATCHED static void shim_blocks(unsigned first, unsigned cluster, unsigne
   unsigned i;
   shim_need_stacks(threads);
   shim.shared_all = (char *)malloc(cluster * apart);
-  shim.shared_bytes = bytes, shim.shared_apart = apart;
+  shim.shared_bytes = bytes;
   shim.thread = (shim_thread *)calloc(threads, sizeof *shim.thread);
   if (!shim.shared_all || !shim.thread) exit(2);
   memset(shim.shared_all, 255, cluster * apart);
@@ -376,6 +412,8 @@ SHIM_UNWATCHED static void shim_blocks(unsigned first, unsigned cluster, unsigne
   blockDim.x = each;
   for (i = 0; i < threads; i++) {
     shim_thread *t = &shim.thread[i];
+    t->index = i % each, t->block = first + i / each;
+    t->shared = shim.shared_all + i / each * apart;
     t->stack = shim.stacks + i * shim.apart + SHIM_GUARD;
     shim_begin(&t->here, t->stack, SHIM_STACK, shim_start);
   }
@@ -432,7 +470,6 @@ static unsigned shim_half(float x) {
 static unsigned shim_halves(float low, float high) {
   return shim_half(high) << 16 | shim_half(low);
 }
-static double shim_of_half(unsigned bits) { return __int_as_float((int)(bits << 16)); }
 
 /* What lane i of this thread's warp has brought, and what it has asked for. */
 SHIM_UNWATCHED static const shim_thread *shim_lane(unsigned i) {
@@ -448,7 +485,7 @@ SHIM_UNWATCHED static void shim_load_matrices(unsigned to[4], const void *row, i
     exit(1);
   }
   shim.thread[shim.now].row = row;
-  shim_wait(0xffffffffu, SHIM_EXCHANGE, where, within);
+  shim_wait(0xffffffffu, SHIM_MATRICES, where, within);
   for (unsigned i = 0; i < 4; i++) {
     to[i] = 0;
     for (unsigned e = 0; e < 2; e++) {
@@ -458,29 +495,15 @@ SHIM_UNWATCHED static void shim_load_matrices(unsigned to[4], const void *row, i
       to[i] |= (c % 2 ? both >> 16 : both & 0xffff) << 16 * e;
     }
   }
-  shim_wait(0xffffffffu, SHIM_TAKEN, where, within);
+  shim_wait(0xffffffffu, SHIM_MATRICES, where, within);
 }
 
-/* Products are exact, their sum is rounded once. */
 SHIM_UNWATCHED static void shim_multiply(float c[4], const unsigned a[4], unsigned b0, unsigned b1,
                                          const char *where, const char *within) {
-  const unsigned lane = shim.now % 32;
-  unsigned *const brings = shim.thread[shim.now].brings;
-  for (unsigned i = 0; i < 4; i++) brings[i] = a[i];
-  brings[4] = b0, brings[5] = b1;
-  shim_wait(0xffffffffu, SHIM_EXCHANGE, where, within);
-  for (unsigned e = 0; e < 4; e++) {
-    const unsigned row = lane / 4, column = 2 * (lane % 4) + e % 2;
-    double all = c[e];
-    for (unsigned k = 0; k < 16; k++) {
-      const unsigned x = shim_lane(4 * row + k % 8 / 2)->brings[e / 2 + k / 8 * 2];
-      const unsigned y = shim_lane(4 * column + k % 8 / 2)->brings[4 + k / 8];
-      all += shim_of_half(k % 2 ? x >> 16 : x & 0xffff) *
-             shim_of_half(k % 2 ? y >> 16 : y & 0xffff);
-    }
-    c[e] = (float)all;
-  }
-  shim_wait(0xffffffffu, SHIM_TAKEN, where, within);
+  shim_thread *t = &shim.thread[shim.now];
+  for (unsigned i = 0; i < 4; i++) t->brings[i] = a[i];
+  t->brings[4] = b0, t->brings[5] = b1, t->sums = c;
+  shim_wait(0xffffffffu, SHIM_PRODUCT, where, within);
 }
 
 /* ---- what a grid is called, and its registers ---- */

@@ -430,10 +430,12 @@ static void experts_in_double(const bench *b, const numbers *x, size_t t, double
   const size_t w = p->width, n = s->hidden, chosen = s->paths - (s->experts - s->routed);
   double *weight = (double *)calloc(s->experts, sizeof *weight), most = -1e300, sum = 0, all = 0;
   double *route = (double *)calloc(s->routes, sizeof *route);
+  const double *const router = param_of(b, x, MIRAS__W_ROUTER);
+  const double *const down = param_of(b, x, MIRAS__W_MLP_DOWN);
   if (!weight || !route) exit(2);
   for (size_t e = 0; e < s->routes; e++)
     for (size_t k = 0; k < w; k++)
-      route[e] += in[k] * param_of(b, x, MIRAS__W_ROUTER)[k * s->routes + e];
+      route[e] += in[k] * router[k * s->routes + e];
   for (size_t e = 0; e < s->routed; e++) most = fmax(most, route[e]);
   for (size_t e = 0; e < s->routed; e++) sum += exp(route[e] - most);
   if (chooses) memset(taken[t], 0, MOST_EXPERTS);
@@ -450,14 +452,12 @@ static void experts_in_double(const bench *b, const numbers *x, size_t t, double
   for (size_t k = 0; k < w; k++) y[k] = 0;
   for (size_t e = 0; e < s->experts; e++)
     for (size_t i = 0; weight[e] > 0 && i < n; i++) {
+      const double *const a = param_of(b, x, MIRAS__W_MLP_GATE) + e * w * n + i;
+      const double *const c = param_of(b, x, MIRAS__W_MLP_UP) + e * w * n + i;
       double gate = 0, up = 0;
-      for (size_t k = 0; k < w; k++) {
-        gate += in[k] * param_of(b, x, MIRAS__W_MLP_GATE)[(e * w + k) * n + i];
-        up += in[k] * param_of(b, x, MIRAS__W_MLP_UP)[(e * w + k) * n + i];
-      }
-      for (size_t k = 0; k < w; k++)
-        y[k] += weight[e] * f_of(MIRAS_FN_SILU, gate) * up *
-                param_of(b, x, MIRAS__W_MLP_DOWN)[(e * n + i) * w + k];
+      for (size_t k = 0; k < w; k++) gate += in[k] * a[k * n], up += in[k] * c[k * n];
+      gate = weight[e] * f_of(MIRAS_FN_SILU, gate) * up;
+      for (size_t k = 0; k < w; k++) y[k] += gate * down[(e * n + i) * w + k];
     }
   free(weight), free(route);
 }
