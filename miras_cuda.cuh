@@ -84,15 +84,15 @@ extern "C" {
  * decays, learning rates and momentum, skips, pointwise operations, token shifts with learned
  * mixes, RWKV-7's bonus and the mixing in of its first layer's values, mixtures of experts (a
  * router reads rounded rows, so that one between two experts may go to the other), attention over
- * a window (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), matrix memories with
- * a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and value_dim a
- * multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA, HGRN2, KDA and
- * their likes), which may begin anew (reset_every) or, with a decay per channel, erase with other
- * keys than they write (RWKV-7, which trains at twice the rows); and in training memories that
- * are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and momentum per
- * head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk up to 64, as
- * far as shared memory goes: a head of a text is a cluster of up to 8 blocks, as many as it
- * takes for 64 hidden numbers each (Titans with key_dim 64 or 128, chunks of 16: 63 or 108
+ * a window (head_dim 32, 64 or 128, heads that share keys, no persistent pairs), exact matrix
+ * memories with a decay per head or per channel of keys, a step per head, key_dim 32, 64 or 128 and
+ * value_dim a multiple of 32 (linear attention, RetNet, Mamba-2, DeltaNet, Gated DeltaNet, GLA,
+ * HGRN2, KDA and their likes), which may begin anew (reset_every) or, with a decay per channel,
+ * erase with other keys than they write (RWKV-7, which trains at twice the rows); and in training
+ * memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and
+ * momentum per head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk
+ * up to 64, as far as shared memory goes: a head of a text is a cluster of up to 8 blocks, as many
+ * as it takes for 64 hidden numbers each (Titans with key_dim 64 or 128, chunks of 16: 63 or 108
  * KB, 99 or 180 where the device has it), or one block where the device, or the program's code for
  * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It
  * reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
@@ -202,9 +202,9 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
 /* `batch` texts of a model side by side, decoding. Products read matrices once for up to eight
  * texts: of models whose weights are float (6 bytes a parameter of the device) or bf16 (2) in
  * bfloat16, of q8 (1.13; no experts) the host's whole numbers, which become bfloat16 in registers,
- * and float scales of 32 along the sum. A text's state: its position, memories in float, what convolutions
- * and windows of attention hold in bfloat16. A text has the same bits in any batch, whatever calls
- * bring it. The session stays where it is. */
+ * and float scales of 32 along the sum. A text's state: its position, memories in float, what
+ * convolutions and windows of attention hold in bfloat16. A text has the same bits in any batch,
+ * whatever calls bring it. The session stays where it is. */
 MIRAS__CUDA_RECORD(miras_cuda_fast_session, 7168);
 /* Bytes of device memory for 1..65536 texts; 0 and a sentence in why (why_size bytes, or NULL) if
  * the model is not run here. */
@@ -1764,7 +1764,7 @@ typedef struct miras__fast_product {
   const float *scales;               /* NULL, or B is of whole numbers (product_q8)               */
   unsigned lda, ldb, ldc, m, n, k, across, parts;
   int adds;                          /* C += ...                                                  */
-  const unsigned *list_a, *list_b;   /* of experts: which rows of memory A's, or B's, are, or NULL */
+  const unsigned *list_a, *list_b;   /* of experts: the rows in memory that are A's, or B's; NULL */
   const unsigned *starts;
   const uint4 *tiles;
   size_t apart;
@@ -1795,16 +1795,39 @@ __device__ static inline void miras__tile_end(bf16 *tile, unsigned k0, unsigned 
     for (unsigned c = end; c % 8; c++) tile[r * 40 + c] = 0;
 }
 
+/* Two numbers of C; others than plain products have neither bias nor base. */
+template <int WIDE, int PLAIN>
+__device__ static inline void miras__product_put(const miras__fast_product *x, size_t place,
+                                                 unsigned row, unsigned col, float u, float v) {
+  const size_t at = (size_t)row * x->ldc + col;
+  const int two = col + 1 < x->n;
+  if (PLAIN && x->bias)
+    u += miras__wide(x->bias[col]), v += two ? miras__wide(x->bias[col + 1]) : 0;
+  if (PLAIN && x->base)
+    u += miras__wide(x->base[at]), v += two ? miras__wide(x->base[at + 1]) : 0;
+  if (WIDE || (PLAIN && x->wide)) {
+    float *const p = x->wide + place + at;
+    p[0] = x->adds ? p[0] + u : u;
+    if (two) p[1] = x->adds ? p[1] + v : v;
+  } else {
+    bf16 *const p = x->c + at;
+    if (x->adds) u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
+    if (two) miras__put2(p, u, v);
+    else p[0] = miras__near(u);
+  }
+}
+
 template <int A_TURNED, int B_TURNED, int EXPERTS>
 MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__fast_product x) {
-  enum { PLAIN = !A_TURNED && !EXPERTS };              /* others have neither bias nor base       */
+  enum { PLAIN = !A_TURNED && !EXPERTS };
   bf16 *const room = (bf16 *)(void *)miras__fast_room;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned part = blockIdx.x % x.parts, tile = blockIdx.x / x.parts;
   const unsigned j0 = tile % x.across * 128, each = ((x.k + 31) / 32 + x.parts - 1) / x.parts * 32;
   const unsigned wi = warp / 4 * 64, wj = warp % 4 * 32;
   const bf16 *b = x.b;
-  unsigned i0 = tile / x.across, m = x.m, k0 = part * each, k1 = k0 + each < x.k ? k0 + each : x.k;
+  unsigned i0 = tile / x.across, m = x.m, k0 = part * each;
+  unsigned k1 = k0 + each < x.k ? k0 + each : x.k;
   size_t place = (size_t)part * x.m * x.ldc;           /* of C, in `wide`                         */
   if (EXPERTS && A_TURNED) {
     const unsigned down = (m + 127) / 128, e = i0 / down;
@@ -1856,25 +1879,9 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_product(const __grid_constant__ miras__
       MIRAS__ALL_OF for (n = 0; n < 4; n++) {
         const unsigned row = i0 + wi + 16 * i + 8 * h + lane / 4;
         const unsigned col = j0 + wj + 8 * n + 2 * (lane % 4);
-        float u = c[i][n][2 * h], v = c[i][n][2 * h + 1];
-        const int two = col + 1 < x.n;
-        if (row >= m || col >= x.n) continue;
-        if (PLAIN && x.bias)
-          u += miras__wide(x.bias[col]), v += two ? miras__wide(x.bias[col + 1]) : 0;
-        if (PLAIN && x.base) {
-          const bf16 *const p = x.base + (size_t)row * x.ldc + col;
-          u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
-        }
-        if (A_TURNED || (PLAIN && x.wide)) {
-          float *const p = x.wide + place + (size_t)row * x.ldc + col;
-          p[0] = x.adds ? p[0] + u : u;
-          if (two) p[1] = x.adds ? p[1] + v : v;
-        } else {
-          bf16 *const p = x.c + (size_t)row * x.ldc + col;
-          if (x.adds) u += miras__wide(p[0]), v += two ? miras__wide(p[1]) : 0;
-          if (two) miras__put2(p, u, v);
-          else p[0] = miras__near(u);
-        }
+        if (row < m && col < x.n)
+          miras__product_put<A_TURNED, PLAIN>(&x, place, row, col, c[i][n][2 * h],
+                                              c[i][n][2 * h + 1]);
       }
 }
 
@@ -2758,9 +2765,9 @@ MIRAS__FAST_GRID(256, 4) miras__run_fast_adam(const __grid_constant__ miras__fas
  *
  * As room @76 of miras.h has it, of all rows at once. A row and one of its `paths` experts are a
  * pair; pairs lie by expert, and an expert's by row. ids and at [rows, paths]: a pair's expert, the
- * shared ones at last, and its place; list [pairs]: its row; starts [experts + 1]: where an expert's
- * pairs begin; tiles: {expert, first, its end}, 128 of them each, an expert's from starts / 128 +
- * expert on, the last of which may have none. */
+ * shared ones at last, and its place; list [pairs]: its row; starts [experts + 1]: where pairs of
+ * an expert begin; tiles: {expert, first, its end}, 128 of them each, an expert's from starts / 128
+ * + expert on, the last of which may have none. */
 typedef struct miras__fast_pairs {
   unsigned *ids, *at, *list, *starts;
   uint4 *tiles;
@@ -5414,7 +5421,7 @@ static size_t miras__fast_ld(const miras__program *p, int i, int grad) {
   if (i == MIRAS__X || i == MIRAS__Y) return miras__up8(p->width);
   return miras__up8((size_t)(grad && r->by_head ? r->grad_heads : r->heads) * r->dim);
 }
-/* Bytes of what is known of a mixture's pairs, which lie in its array "place" (at NULL: nowhere). */
+/* Bytes of what is known of a mixture's pairs, in its array "place" (at NULL: nowhere). */
 static size_t miras__fast_pairs_at(const miras__mlp *s, size_t rows, char *at,
                                    miras__fast_pairs *x) {
   const size_t pairs = rows * s->paths, tiles = pairs / 128 + s->experts;
@@ -6231,36 +6238,42 @@ static void miras__fast_branch(const miras__fast_layer *a, const miras__op *o, i
 
 /* ---- experts ---- */
 
-/* C = A B of pairs by their experts' rows of matrix `id`, or of these turned (tb); or (ta) their
- * gradients, sums over pairs. Rows of A, or of B, are listed. */
-static void miras__fast_grouped(const miras__fast_layer *a, const miras__fast_pairs *x,
-                                miras__fast_product of, int id, int ta, int tb) {
+/* C = or += A B of pairs by their experts' rows of matrix `id`, or (tb) of these turned; or (ta)
+ * their gradients, A' B, sums over pairs. */
+static void miras__fast_grouped(const miras__fast_layer *a, const miras__op *o,
+                                const miras__fast_pairs *x, int id, int ta, int tb,
+                                miras__fast_product of) {
   typedef void grid(const miras__fast_product);
   static grid *const all[] = {
     miras__run_fast_product<0, 0, 1>, miras__run_fast_product<0, 1, 1>,
     miras__run_fast_product<1, 0, 1>
   };
   const miras__param *w = &a->p->param[id];
-  const size_t each = miras__each_rows(a->p, w), experts = x->experts;
-  of.m = ta ? (unsigned)each : x->pairs, of.n = tb ? (unsigned)each : w->cols;
-  of.k = tb ? w->cols : (unsigned)each, of.parts = 1;
-  of.apart = each * (ta ? w->cols : miras__fast_matrix_ld(a->p, id));
-  if (ta) of.wide = miras__fast_dparam(a, id), of.ldc = w->cols, of.adds = 1;
+  const unsigned each = (unsigned)miras__each_rows(a->p, w), cols = w->cols;
+  of.m = ta ? each : x->pairs, of.n = tb ? each : cols, of.k = tb ? cols : each, of.parts = 1;
+  if (ta) of.wide = miras__fast_dparam(a, id), of.ldc = cols, of.adds = 1;
+  else of.b = miras__fast_matrix(a, o, id), of.ldb = (unsigned)miras__fast_matrix_ld(a->p, id);
+  of.apart = (size_t)each * (ta ? cols : of.ldb);
   of.across = (of.n + 127) / 128, of.starts = x->starts, of.tiles = x->tiles;
   miras__fast_launch(a->f, all[2 * ta + tb],
-                     (ta ? experts * ((each + 127) / 128) : x->pairs / 128 + experts) * of.across,
+                     (size_t)of.across * (ta ? (size_t)x->experts * ((each + 127) / 128)
+                                             : x->pairs / 128 + x->experts),
                      256, (size_t)MIRAS__PRODUCT_BYTES, of);
 }
-/* to [pairs, ldy] = or += from W, or (back) from W'; list: rows of `from` are those of tokens. */
-static void miras__fast_by_expert(const miras__fast_layer *a, const miras__op *o,
-                                  const miras__fast_pairs *x, int id, int back, const bf16 *from,
-                                  unsigned ldx, const unsigned *list, bf16 *to, unsigned ldy,
-                                  int adds) {
-  miras__fast_product of =
-    miras__fast_product_of(from, ldx, miras__fast_matrix(a, o, id),
-                           miras__fast_matrix_ld(a->p, id), 0, 0, 0);
-  of.c = to, of.ldc = ldy, of.adds = adds, of.list_a = list;
-  miras__fast_grouped(a, x, of, id, 0, back);
+/* A product whose rows of A, or of B, are listed. */
+static miras__fast_product miras__fast_listed(const bf16 *a, unsigned lda, const unsigned *list_a,
+                                              const bf16 *b, unsigned ldb,
+                                              const unsigned *list_b) {
+  miras__fast_product x = miras__fast_product_of(a, lda, b, ldb, 0, 0, 0);
+  x.list_a = list_a, x.list_b = list_b;
+  return x;
+}
+/* And one to `to`, or added to that. */
+static miras__fast_product miras__fast_listed_to(bf16 *to, unsigned ldc, int adds, const bf16 *a,
+                                                 unsigned lda, const unsigned *list) {
+  miras__fast_product x = miras__fast_listed(a, lda, list, NULL, 0, NULL);
+  x.c = to, x.ldc = ldc, x.adds = adds;
+  return x;
 }
 
 static void miras__fast_experts(const miras__fast_layer *a, const miras__op *o, int back) {
@@ -6271,6 +6284,7 @@ static void miras__fast_experts(const miras__fast_layer *a, const miras__op *o, 
   miras__fast_pairs x = {};
   miras__fast_product of;
   miras__fast_map gate = miras__fast_map_of(a, MIRAS__MAP_GATE, s->hidden);
+  int i;
   (void)miras__fast_pairs_at(s, a->rows, miras__fast_value(a, o->in[3]), &x);
   h = miras__fast_lines(a, o->in[0], 0, 0, &ld);
   x.act = miras__fast_x(a, o->in[4], 0), x.ab = miras__fast_x(a, o->in[1], 0);
@@ -6285,12 +6299,14 @@ static void miras__fast_experts(const miras__fast_layer *a, const miras__op *o, 
     miras__fast_multiply(a->f, &of, 0, 0);
     miras__fast_rows(a->f, miras__run_fast_choose, a->rows * 32, x);
     miras__fast_launch(a->f, miras__run_fast_sort, x.experts, 256, 512 * 4, x);
-    miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_GATE, 0, h, ld, x.list, x.ab, ld2, 0);
-    miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_UP, 0, h, ld, x.list, x.ab + ldf, ld2, 0);
+    for (i = 0; i < 2; i++)
+      miras__fast_grouped(a, o, &x, MIRAS__W_MLP_GATE + i, 0, 0,
+                          miras__fast_listed_to(x.ab + (i ? ldf : 0), ld2, 0, h, ld, x.list));
     gate.x = x.ab + ldf, gate.u = x.ab, gate.y = x.act, gate.ldx = gate.ldu = ld2, gate.ldy = ldf;
     gate.items *= s->paths, gate.function = MIRAS_FN_SILU;
     miras__fast_run_map(a, &gate);
-    miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_DOWN, 0, x.act, ldf, NULL, room, ld, 0);
+    miras__fast_grouped(a, o, &x, MIRAS__W_MLP_DOWN, 0, 0,
+                        miras__fast_listed_to(room, ld, 0, x.act, ldf, NULL));
     x.to = miras__fast_x(a, o->out, 0), x.weighs = 1;
     miras__fast_rows(a->f, miras__run_fast_gather, a->rows * x.eights, x);
     return;
@@ -6298,16 +6314,18 @@ static void miras__fast_experts(const miras__fast_layer *a, const miras__op *o, 
   d = miras__fast_d(a, o->out, 0);
   x.dab = miras__fast_d(a, o->in[1], 0), x.droute = miras__fast_d(a, o->in[2], 0);
   x.to = miras__fast_d(a, o->in[4], 0), x.from = x.to;
-  miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_DOWN, 1, d, ld, x.list, x.to, ldf, 0);
+  miras__fast_grouped(a, o, &x, MIRAS__W_MLP_DOWN, 0, 1,
+                      miras__fast_listed_to(x.to, ldf, 0, d, ld, x.list));
   miras__fast_rows(a->f, miras__run_fast_pairs_back, a->rows * 32, x);
-  of = miras__fast_product_of(x.act, ldf, d, ld, 0, 0, 0), of.list_b = x.list;
-  miras__fast_grouped(a, &x, of, MIRAS__W_MLP_DOWN, 1, 0);
-  of = miras__fast_product_of(h, ld, x.dab, ld2, 0, 0, 0), of.list_a = x.list;
-  miras__fast_grouped(a, &x, of, MIRAS__W_MLP_GATE, 1, 0);
-  of.b = x.dab + ldf;
-  miras__fast_grouped(a, &x, of, MIRAS__W_MLP_UP, 1, 0);
-  miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_GATE, 1, x.dab, ld2, NULL, room, ld, 0);
-  miras__fast_by_expert(a, o, &x, MIRAS__W_MLP_UP, 1, x.dab + ldf, ld2, NULL, room, ld, 1);
+  miras__fast_grouped(a, o, &x, MIRAS__W_MLP_DOWN, 1, 0,
+                      miras__fast_listed(x.act, ldf, NULL, d, ld, x.list));
+  for (i = 0; i < 2; i++) {          /* gate and up                                               */
+    const bf16 *const by = x.dab + (i ? ldf : 0);
+    miras__fast_grouped(a, o, &x, MIRAS__W_MLP_GATE + i, 1, 0,
+                        miras__fast_listed(h, ld, x.list, by, ld2, NULL));
+    miras__fast_grouped(a, o, &x, MIRAS__W_MLP_GATE + i, 0, 1,
+                        miras__fast_listed_to(room, ld, i, by, ld2, NULL));
+  }
   x.from = room, x.to = miras__fast_d(a, o->in[0], 0);
   miras__fast_rows(a->f, miras__run_fast_gather, a->rows * x.eights, x);
   miras__fast_matrix_back(a, o, MIRAS__W_ROUTER, 0, 1, x.droute, ldr);

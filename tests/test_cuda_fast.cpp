@@ -747,7 +747,8 @@ static void trial_gradients(trial *t) {
     put(miras__fast_grad(&b->a, o->out), all, rows * ldd, gates);
   free(all);
   for (int i = 0; i < MIRAS__INS; i++) {
-    int known = !o->in[i] || (branch && i != 1) || (o->what == MIRAS__OP_EXPERTS && i) || o->what == MIRAS__OP_TURN ||
+    int known = !o->in[i] || (branch && i != 1) || o->what == MIRAS__OP_TURN ||
+                (o->what == MIRAS__OP_EXPERTS && i) ||
                 o->what == MIRAS__OP_LENGTH || (o->what == MIRAS__OP_ROTATE && i) ||
                 (o->what == MIRAS__OP_BONUS && i < 3) || o->what == MIRAS__OP_VALUES ||
                 (lies_in_place(o) && o->in[i] == o->out);
