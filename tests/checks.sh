@@ -103,12 +103,12 @@ two() {
     $2 "$here/a.o" "$here/b.o" -o "$here/two" -lm -lpthread && "$here/two"
 }
 
-# threads COMPILER: test_threads under its thread sanitizer. Some kernels place programs where the
-# run-time does not expect them: run.sh has tried $build/try_tsan_COMPILER both ways.
+# threads COMPILER SHARE: test_threads under its thread sanitizer. Some kernels place programs where
+# the run-time does not expect them: run.sh has tried $build/try_tsan_COMPILER both ways.
 threads() {
   around=
   "$build/try_tsan_$1" >/dev/null 2>&1 || around='setarch -R'
-  "$1" -std=c99 $strict_c -O1 -g1 -DMIRAS_NO_SIMD -fsanitize=thread tests/test_threads.c \
+  "$1" -std=c99 $strict_c -O1 -g1 -DMIRAS_NO_SIMD -fsanitize=thread $2 tests/test_threads.c \
     -o "$build/bin/tsan" $cmocka -lm -lpthread && $limit $around "$build/bin/tsan"
 }
 
@@ -182,11 +182,14 @@ refuse() {
     cat "$build/refuse_$$.log" && grep -q '#error' "$build/refuse_$$.log"
 }
 
-# What a build leaves out it refuses, and it computes the same bits in the rest.
+# parts EVERY PARTS...: what a build leaves out it refuses, and it computes the same bits in the
+# rest; one combination of choices in EVERY is looked at.
 parts_build() {
-  $light -DMIRAS_NO_SIMD $1 tests/parts.c -o "$build/bin/parts" -lm
+  $light -DMIRAS_NO_SIMD -DPARTS_EVERY=$every $1 tests/parts.c -o "$build/bin/parts" -lm
 }
 parts() {
+  every=$1
+  shift
   parts_build '' && "$build/bin/parts" >"$build/parts_all" || return 1
   for part in "$@"; do
     one=$build/parts_one

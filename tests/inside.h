@@ -26,6 +26,8 @@ INSIDE int inside_found(const miras_model *m, int layer);
  * they need not compile all kernels again. */
 INSIDE const void *inside_set(ptrdiff_t i);
 INSIDE int inside_usable(const void *set);
+/* Has the processor AVX-512, for all that is known? */
+INSIDE int inside_avx512(void);
 /* n floats to weights of a form. */
 INSIDE void inside_pack(int form, unsigned char *to, size_t all, size_t all_cols, size_t row,
                         size_t rows, size_t col, size_t cols, const float *x);
@@ -34,6 +36,14 @@ INSIDE_OWN const miras__kernels *kernels_of(ptrdiff_t i) {
   return (const miras__kernels *)inside_set(i);
 }
 #endif
+/* The checksum of files, and a mixer of bits. */
+INSIDE uint32_t inside_crc(const void *at, size_t n);
+INSIDE uint64_t inside_hash(uint64_t x);
+/* Eight bytes of a file, the lowest first. */
+INSIDE uint64_t inside_get64(const void *from);
+INSIDE void inside_set64(void *to, uint64_t x);
+/* The kind of each layer. */
+INSIDE void inside_pattern(const miras_model_desc *d, unsigned char *kind);
 /* Draw i of a seed, in [-1, 1). */
 INSIDE double inside_uniform(uint64_t seed, uint64_t i);
 /* Whole model i of the table, NULL behind the last; layers: as many as show each kind of them. */
@@ -60,9 +70,13 @@ INSIDE miras_memory_desc inside_meaningful(miras_memory_desc d) {
   memset(&c, 0, sizeof c);
   c.l.memory = d;
   miras__find_facts(&c);
-  for (int i = 0; i < MIRAS__FIELDS; i++)
-    if (miras__of_memory(&miras__fields[i]) && miras__unmet(&c, miras__fields[i].when) != NULL)
-      miras__set_bits(&c, miras__fields[i].at, miras__fields[i].size, 0);
+  for (int i = 0; i < MIRAS__FIELDS; i++) {
+    const miras__field *f = &miras__fields[i];
+    /* a number that is 0 stays so: most are, and conditions are text that is read */
+    if (f->size <= sizeof(uint64_t) && miras__bits(&c, f->at, f->size) == 0) continue;
+    if (miras__of_memory(f) && miras__unmet(&c, f->when) != NULL)
+      miras__set_bits(&c, f->at, f->size, 0);
+  }
   return c.l.memory;
 }
 
@@ -79,10 +93,22 @@ INSIDE int inside_usable(const void *set) {
   return miras__kernels_usable((const miras__kernels *)set);
 }
 
+INSIDE int inside_avx512(void) { return (miras__cpu() & MIRAS__HAS_AVX512) != 0; }
+
 INSIDE void inside_pack(int form, unsigned char *to, size_t all, size_t all_cols, size_t row,
                         size_t rows, size_t col, size_t cols, const float *x) {
   const miras__packed p = miras__packed_of(to, form, all, all_cols);
   miras__packed_write(&p, row, rows, col, cols, x, cols, 1);
+}
+
+INSIDE uint32_t inside_crc(const void *at, size_t n) { return miras__crc32c(0, at, n); }
+INSIDE uint64_t inside_hash(uint64_t x) { return miras__hash(x); }
+INSIDE uint64_t inside_get64(const void *from) {
+  return miras__get64((const unsigned char *)from);
+}
+INSIDE void inside_set64(void *to, uint64_t x) { miras__set64((unsigned char *)to, x); }
+INSIDE void inside_pattern(const miras_model_desc *d, unsigned char *kind) {
+  (void)miras__pattern_read(d, kind);
 }
 
 INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }

@@ -4,5 +4,7 @@
 #define MIRAS_PTHREADS
 #define MIRAS_IMPLEMENTATION
 #define MIRAS_TEST_OBJECT
+#include "alloc.h"
+#include "unseen.h"
 #include "../miras.h"
 #include "inside.h"

@@ -3,14 +3,14 @@
 # checks.sh. The slowest come first, so that no processor ends up waiting for the last one.
 # shellcheck shell=sh disable=SC2034,SC2154,SC2016,SC2086 # variables are shared with run.sh
 
-# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the four
-# longest by every second to fourth case and whole in run.sh learning; what is slower, or compiles
-# the same text again, one case in so many.
+# Some tests walk long grids, of fields and damage too. gcc walks them with vectors, the longest by
+# every second case or fewer and whole in run.sh learning; what is slower, or compiles the same text
+# again, one case in so many.
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
     test_framework|test_kernels|test_files|test_layers|test_learn|test_recursive|test_api|\
-    test_sessions|test_signals|test_state|test_sizes|test_gguf)
+    test_sessions|test_signals|test_state|test_sizes|test_gguf|test_adapters|test_threads)
       echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
     test_tokenizer) echo "-DMIRAS_TEST_SHARE=$((SHARE * ($2 > 4 ? 4 : $2)))" ;;
     test_checkpoints) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * 2 - 1))" ;;
@@ -21,7 +21,8 @@ share() {   # test, times
 # call is compiled once for all of them, before other jobs.
 linked='test_memory test_model test_framework test_state test_threads test_sessions'
 linked="$linked test_old_files test_learn test_recursive test_signals test_stack test_layers"
-linked="$linked test_adapters test_kernels test_attention test_algebra"
+linked="$linked test_adapters test_kernels test_attention test_algebra test_checkpoints"
+linked="$linked test_gguf test_sizes"
 object_of() {   # label: the library of tests with these flags
   echo "$build/bin/$(echo "object $1" | tr -c 'A-Za-z0-9\n' _).o"
 }
@@ -133,7 +134,7 @@ job "smoke: $arm -O2, NEON under qemu" 'all aarch64' "smoke_neon '$arm_object'" 
 # of the plain build tell); the portable build of every test, by clang where its run-time is here,
 # else by gcc. -O1 takes clang a minute, once for those that share it; what pointers to nothing and
 # beyond objects do is the address sanitizer's to see, which saves half of one. Sizes and stacks are
-# those of optimised builds.
+# those of optimised builds. The reference of memories is watched in other tests than their own.
 sane='-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all'
 job 'test_kernels: gcc -O1, address sanitizer' 'all gcc-asan' "gcc -std=c99 $strict_c $sane -O1 \
 -fsanitize=address -DMIRAS_STATIC -DMIRAS_NO_AVX512 $(share test_kernels 16) tests/test_kernels.c \
@@ -142,19 +143,21 @@ sane="-fsanitize=address,undefined -fno-sanitize=null,object-size $sane"
 checker=clang
 has_all clang-asan || checker=gcc
 for name in $tests; do
-  level=-O1
+  level=-O1 unwatched=
   case $name in
     test_sizes|test_stack) continue ;;
-    test_api|test_files|test_checkpoints|test_gguf) level=-O0 ;;
+    test_api|test_files) level=-O0 ;;
+    test_memory) unwatched=-DMIRAS_REFERENCE_UNWATCHED ;;
   esac
   test_row "all $checker-asan" $checker $name \
     "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
-    "$sane $level -DMIRAS_NO_SIMD $(share $name 14)"
+    "$sane $level -DMIRAS_NO_SIMD $unwatched $(share $name 14)"
 done
 
 racer=clang
 has_all 'all clang-tsan' || racer=gcc
-job "test_threads: $racer -O1, thread sanitizer" "all $racer-tsan" "threads $racer"
+job "test_threads: $racer -O1, thread sanitizer" "all $racer-tsan" \
+  "threads $racer $(share test_threads 14)"
 
 # AVX-512 where the processor has AVX2 alone (SIMDE=1: anywhere).
 job 'test_kernels: AVX-512, emulated by SIMDe' 'all emulates simde gcc' "gcc -std=gnu99 -O1 -w \
@@ -169,22 +172,25 @@ for name in test_memory test_model; do
 done
 
 # The portable kernels: sanitizers above have run all tests on them; the optimiser is met where
-# memories and kernels are, and smoke does the same with models.
-for name in test_memory test_framework test_kernels; do
+# memories and kernels are, smoke does the same with models, and run.sh learning with combinations.
+for name in test_memory test_kernels; do
   test_row all "$gcc" $name "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD $(share $name 10)"
 done
-for name in $tests; do
+for name in $tests; do   # those that are thinned out run.sh learning walks whole
   times=1 flags=-O2
   case $name in
-    test_memory|test_model) times=3 ;;               # run.sh learning walks them whole, sizes, and
-    test_checkpoints) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;   # this one, whose work is plain C
-    test_api|test_files|test_gguf) flags='-O1 -DMIRAS_NO_SIMD' ;;   # like that of these
-    test_sizes) times=8 flags=-O1 ;;
+    test_memory|test_model) times=4 ;;
+    test_framework|test_kernels|test_tokenizer) times=2 ;;
+    test_sizes) times=8 ;;
+    test_checkpoints) times=3 flags=$plain ;;   # the work of these is plain C
+    test_gguf) flags=$plain ;;
+    test_files) times=2 flags='-O1 -DMIRAS_NO_SIMD' ;;
+    test_api) flags='-O1 -DMIRAS_NO_SIMD' ;;
   esac
   test_row all "$gcc" $name "$gcc $flags" "$flags $(share $name $times)"
 done
 for name in $tests; do   # one library for nearly all of them; stacks are those of -O2
-  [ $name != test_stack ] || continue
+  case $name in test_stack|test_checkpoints|test_gguf|test_sizes) continue ;; esac
   case " $linked test_files " in
     *" $name "*)
       test_row quick "$gcc" $name "$gcc -O1 -DMIRAS_NO_SIMD" \
@@ -192,7 +198,7 @@ for name in $tests; do   # one library for nearly all of them; stacks are those 
   esac
 done
 for name in test_memory test_model test_framework test_kernels; do
-  test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 8)"
+  test_row 'all clang' clang $name 'clang -O2' "-O2 $(share $name 10)"
 done
 
 # Products and sums that compilers would fuse.
@@ -236,14 +242,13 @@ smoke_linked() {   # needs, kind, compiler, flags: of a test whose library is an
 }
 smoke_row all simd "$gcc" '-std=c99 -O0' tests/smoke.c
 smoke_linked all simd "$gcc" -O2
-if [ "$gcc" != clang ]; then
-  smoke_row 'all clang' simd clang '-std=c99 -O0 -DMIRAS_NO_AVX512' tests/smoke.c
-  smoke_linked 'all clang' simd clang -O2
-fi
-smoke_row all simd "$gcc" '-std=gnu17 -O3 -march=native' tests/smoke.c
+[ "$gcc" = clang ] || smoke_linked 'all clang' simd clang -O2
+smoke_row all simd "$gcc" '-std=gnu17 -O3 -march=native -DMIRAS_NO_AVX512' tests/smoke.c
 smoke_linked all plain "$gcc" '-O2 -DMIRAS_NO_SIMD'
-smoke_row 'all clang' plain clang '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
-smoke_row all plain "$gcc" '-std=c11 -O1 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
+object=$(object_of "$level")   # clang's at -O1, with the checks of sanitizers
+[ ! -f "$object.sh" ] || job "smoke: $level, linked" all "smoke smoke_plain_$count '' $checker \
+-std=c99 $strict_c $sane -O0 -DMIRAS_TEST_LINKED tests/smoke.c '$object' -lpthread"
+smoke_row all plain $fast '-std=c11 -O0 -DMIRAS_NO_SELF_INCLUDE' tests/smoke.c
 smoke_row quick simd "$gcc" '-std=c99 -O1 -DMIRAS_NO_AVX512' tests/smoke.c
 for row in 'all g++:-std=c++20 -O0' 'all clang++:-std=c++11 -O0' 'quick g++:-std=c++11 -O0'; do
   needs=${row%%:*}
@@ -251,9 +256,11 @@ for row in 'all g++:-std=c++20 -O0' 'all clang++:-std=c++11 -O0' 'quick g++:-std
     "smoke smoke_simd_$count '' ${needs#* } $strict ${row#*:} tests/smoke.cpp -lpthread"
 done
 group=learning   # which optimisers else see it
-for flags in '-std=c99 -O0' '-std=c99 -O3 -DMIRAS_NO_AVX512' '-std=gnu17 -O2 -march=native'; do
+for flags in '-std=c99 -O0' '-std=gnu17 -O3 -march=native' '-std=gnu17 -O2 -march=native'; do
   smoke_row '' simd "$gcc" "$flags" tests/smoke.c
 done
+smoke_row clang plain clang '-std=c99 -O2 -DMIRAS_NO_SIMD' tests/smoke.c
+smoke_row clang simd clang '-std=c99 -O0 -DMIRAS_NO_AVX512' tests/smoke.c
 job 'smoke: g++ -std=c++20 -O1' g++ \
   "smoke smoke_simd_$count '' g++ $strict -std=c++20 -O1 tests/smoke.cpp -lpthread"
 smoke_row '' plain "$gcc" '-std=c99 -O1 -DMIRAS_NO_SIMD' tests/smoke.c
@@ -346,7 +353,7 @@ job 'refused: MIRAS_FREE without MIRAS_MALLOC' '' "refuse '-DMIRAS_FREE(p)=free(
 # ---- small builds and other systems ----
 
 parts='TRAINING MODEL FILES PROGRAMS EXACT FROZEN MESA RECURSIVE ATTENTION'
-job 'parts: what is left out is refused, the rest keeps its bits' all "parts $parts"
+job 'parts: what is left out is refused, the rest keeps its bits' all "parts 2 $parts"
 job 'small: Cortex-M4, at most 42 KB' cortex cortex_memory
 job 'small: Cortex-M4, a memory of any row in 4 KB of stack' 'all cortex' cortex_rows
 job 'Windows: every configuration compiles' 'all mingw' windows_compiles
@@ -354,6 +361,7 @@ job 'Windows: programs under wine' 'all mingw wine' windows_runs
 # what there is, of goals of 345,000, 255,000 and 165,000 bytes
 job 'sizes: machine code at -Os' 'all gcc x86' 'size_at_most 537000'
 group=learning
+job 'parts: every combination of choices' '' "parts 1 $parts"
 job 'sizes: machine code at -Os, parts' 'gcc x86' "size_at_most 466000 -DMIRAS_NO_SIMD &&
 size_at_most 327500 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 group=
@@ -415,7 +423,11 @@ cell_row quick "$gcc" c99 -DMIRAS_NO_STDIO
 # ---- examples and benchmarks, each by the one command that it promises ----
 
 for file in examples/*.c bench/*.c; do
-  needs=
+  needs= compiler=$gcc
+  case $file in
+    bench/lab_exact.c) ;;              # has a pragma of gcc's
+    bench/*) compiler=$fast ;;         # which reads it in half the time
+  esac
   case $file in
     */lm_mpi.c|*/npc.c) continue ;;   # built below
     */openai.c) needs=microhttpd how= ;;
@@ -424,7 +436,7 @@ for file in examples/*.c bench/*.c; do
       how="&& $fast -O0 -DMIRAS_NO_SIMD '$file' -o '$program' -lm -lpthread" ;;
     *) how= ;;
   esac
-  job "compiles: $file" "$needs" "$gcc '$file' -Wall -Wextra -Werror -fsyntax-only $how"
+  job "compiles: $file" "$needs" "$compiler '$file' -Wall -Wextra -Werror -fsyntax-only $how"
 done
 job 'compiles: tests/big.c' '' \
   "$gcc -std=c99 $strict_c -DMIRAS_TEST_LINKED -fsyntax-only tests/big.c"
@@ -447,9 +459,11 @@ recall_rows=$recall_rows,log-linear-mamba2,log-linear-gdn
 group=learning
 job 'recall: small networks look pairs up' '' "recall $recall_rows"
 job 'soak: 3000 writes of every kind' '' soak
-for name in test_memory test_model test_checkpoints test_sizes; do
+for name in test_memory test_model test_framework test_kernels test_files test_tokenizer \
+  test_checkpoints test_sizes; do
   test_row '' "$gcc" $name "$gcc -O2, all of it" "-O2 $(share $name 1)"
 done
+test_row '' "$gcc" test_framework "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIMD"
 test_row "$checker-asan" $checker test_checkpoints \
   "$checker -O0 -DMIRAS_NO_SIMD, address and undefined sanitizers, all of it" \
   "$sane -O0 -DMIRAS_NO_SIMD $(share test_checkpoints 1)"

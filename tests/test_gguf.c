@@ -10,8 +10,11 @@
 #include <string.h>
 
 #include "alloc.h"
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
+#include "inside.h"
 #define MIRAS_HUGGINGFACE_IMPLEMENTATION
 #include "../examples/huggingface.h"
 #define MIRAS_GGUF_IMPLEMENTATION
@@ -163,6 +166,7 @@ static void save(const void *at, size_t n) {
     strcpy(path, "miras_gguf_test.gguf");
 #endif
   }
+  remove(path);   /* ext4 waits for the disk where a file is written over */
   f = fopen(path, "wb");
   assert_non_null(f);
   assert_int_equal(fwrite(at, 1, n, f), n);
@@ -188,6 +192,7 @@ typedef struct source {
   int heads, keys;         /* of values, and of keys; width of a head where pairs turn            */
   int head, key_size, value_size;
   int groups;              /* of Mamba-2; 0: another                                              */
+  char why[256];           /* which the reader keeps                                              */
 } source;
 
 /* The numbers of a tensor of the folder; NULL: it has none of this name. */
@@ -303,15 +308,15 @@ static void put_row(source *s, const row *r, int layer) {
 }
 
 static void open_source(source *s, const char *folder) {
-  char why[256] = "";
   miras_model_desc d;
   memset(s, 0, sizeof *s);
   memset(&d, 0, sizeof d);
-  if (miras_checkpoint_desc(&d, folder, NULL, NULL, why, sizeof why) != MIRAS_OK)
-    fail_msg("%s", why);
+  if (miras_checkpoint_desc(&d, folder, NULL, NULL, s->why, sizeof s->why) != MIRAS_OK)
+    fail_msg("%s", s->why);
   s->d = d;
-  assert_true(miras_model_desc_resolve(&s->d, why, sizeof why) > 0);
-  if (!hf__reader_open(&s->c, folder, NULL, 0, NULL, why, sizeof why)) fail_msg("%s", why);
+  assert_true(miras_model_desc_resolve(&s->d, s->why, sizeof s->why) > 0);
+  if (!hf__reader_open(&s->c, folder, NULL, 0, NULL, s->why, sizeof s->why))
+    fail_msg("%s", s->why);
 }
 
 static void close_source(source *s) { hf__reader_close(&s->c); }
@@ -466,7 +471,7 @@ static void make_jamba(source *s) {
   entry *e = key_of("jamba.attention.head_count_kv", LIST);
   unsigned char kind[MIRAS_MAX_LAYERS];
   int i;
-  (void)miras__pattern_read(&s->d, kind);
+  inside_pattern(&s->d, kind);
   put_whole(&e->value, I32, 4);
   put_whole(&e->value, (uint64_t)s->d.layers, 8);
   for (i = 0; i < s->d.layers; i++)
