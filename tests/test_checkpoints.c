@@ -1755,8 +1755,8 @@ static void damage(const char *name, int rounds) {
     i = round % 3 && length[CONFIG] ? CONFIG : TENSORS;
     n = i == TENSORS ? 8 + (size_t)inside_get64(base[i]) : length[i];
     draw = inside_hash(draw + 1);
-    if (round % 5 == 0) {
-      put_file(i, base[i], (size_t)(draw % n));
+    if (round % 5 == 0) {            /* a last line's end is nothing that could be missed         */
+      put_file(i, base[i], (size_t)(draw % (n - (i == CONFIG && base[i][n - 1] == '\n'))));
     } else {
       unsigned char *at = base[i] + draw % n, old = *at;
       *at = (unsigned char)(draw >> 40);
