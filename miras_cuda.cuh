@@ -201,7 +201,7 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
 
 /* `batch` texts of a model side by side, decoding. Products read matrices once for up to eight
  * texts: of models whose weights are float (6 bytes a parameter of the device) or bf16 (2) in
- * bfloat16, of q8 (1.13; no experts) the host's whole numbers, which become bfloat16 in registers,
+ * bfloat16, of q8 (1.13) the host's whole numbers, which become bfloat16 in registers,
  * and float scales of 32 along the sum. A text's state: its position, memories in float, what
  * convolutions and windows of attention hold in bfloat16. A text has the same bits in any batch,
  * whatever calls bring it. The session stays where it is. */
@@ -5032,16 +5032,24 @@ miras__run_fast_product_rows(const __grid_constant__ miras__fast_product x) {
 
 /* C [m, n] = A B with such a B: a block has 8 rows and 16 columns, a warp every eighth tile of the
  * depth, four of them on their way. The tile is the left factor of matrix units. The order of a
- * sum, and what is rounded in it, does not depend on m. */
+ * sum, and what is rounded in it, does not depend on m. Of experts (X) a block has 8 pairs of one,
+ * of which there are up to 8 parts; a column of B has ldb tiles, an expert `apart` of them. */
 MIRAS__FAST_GRID(256, 2) miras__run_fast_product_q8(const __grid_constant__ miras__fast_product x) {
   float *const room = (float *)(void *)miras__fast_room;
   const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, r = lane / 4, g = lane % 4;
-  const unsigned i0 = blockIdx.x / x.across * 8, tile = blockIdx.x % x.across;
-  const unsigned deep = (x.k + 31) / 32, row = i0 + r < x.m ? i0 + r : x.m - 1;
-  const uint4 *b = (const uint4 *)(const void *)x.b + ((size_t)tile * deep + warp) * 32 + lane;
-  const float2 *scale =
-    (const float2 *)(const void *)x.scales + ((size_t)tile * deep + warp) * 8 + r;
-  const bf16 *a = x.a + (size_t)row * x.lda + 32 * warp + 8 * g;
+  const unsigned tile = blockIdx.x % x.across, of = blockIdx.x / x.across;
+  unsigned i0 = of * 8, m = x.m;
+  size_t first = (size_t)tile * ((x.k + 31) / 32) + warp;      /* of its tiles, the warp's        */
+  if (x.tiles) {
+    const uint4 *const pairs = x.tiles + of / x.parts;
+    i0 = pairs->y + of % x.parts * 8, m = pairs->z;
+    first = (size_t)tile * x.ldb + pairs->x * x.apart + warp;
+    if (i0 >= m) return;
+  }
+  const unsigned row = i0 + r < m ? i0 + r : m - 1;
+  const uint4 *b = (const uint4 *)(const void *)x.b + first * 32 + lane;
+  const float2 *scale = (const float2 *)(const void *)x.scales + first * 8 + r;
+  const bf16 *a = x.a + (size_t)(x.list_a ? x.list_a[row] : row) * x.lda + 32 * warp + 8 * g;
   float c[4] = {0, 0, 0, 0}, sum = 0;
   for (unsigned k = 32 * warp; k < x.k; k += 1024, b += 1024, scale += 256, a += 1024) {
     uint4 w[4], y[4];
@@ -5076,7 +5084,7 @@ MIRAS__FAST_GRID(256, 2) miras__run_fast_product_q8(const __grid_constant__ mira
   __syncthreads();
   if (t >= 128) return;
   for (unsigned p = 0; p < 8; p++) sum += room[p * 128 + t];
-  miras__few_put(&x, i0 + t / 16, 16 * tile + t % 16, sum);
+  miras__few_put(&x, i0 + t / 16 < m ? i0 + t / 16 : x.m, 16 * tile + t % 16, sum);
 }
 
 /* Attention of one token of each text, with the keys and values of its window, [groups, 2, window,
@@ -5728,14 +5736,15 @@ static int miras__fast_takes(const miras_model *m, const miras_trainer_desc *d, 
     return miras__say(why, n, "logit_cap is %g; the fast tier takes 0: it has none",
                       (double)m->desc.logit_cap), 0;
   if (m->width % 8)
-    return miras__say(why, n, "width is %u; for the fast tier it is a multiple of 8",
-                      (unsigned)m->width), 0;
+    return miras__say(why, n, "width is %zu; for the fast tier it is a multiple of 8", m->width), 0;
   for (l = 0; l < m->desc.layers; l++) {
     const miras__program *p = m->layers[l].p;
     const miras_memory_desc *of = &p->mixer.plan.d;
-    if (p->mlp.experts && m->desc.weights == MIRAS_WEIGHTS_Q8)
-      return miras__say(why, n, "weights are q8; with mlp.experts a session of the fast tier takes "
-                                "float or bf16"), 0;
+    if (p->mlp.experts && m->desc.weights == MIRAS_WEIGHTS_Q8 &&
+        (m->width % 32 || p->mlp.hidden % 32))
+      return miras__say(why, n, "weights are q8, width %zu, mlp.hidden %zu; experts of q8 take "
+                                "multiples of 32 in a session of the fast tier",
+                        m->width, p->mlp.hidden), 0;
     const size_t most =              /* tokens before the last head, the first to, begins anew    */
       p->mixer.heads ? miras__stretch(of, (size_t)of->heads - 1, 0, (size_t)-1) : (size_t)-1;
     for (i = 0; i < p->ops; i++) {
@@ -6255,6 +6264,14 @@ static void miras__fast_grouped(const miras__fast_layer *a, const miras__op *o,
   else of.b = miras__fast_matrix(a, o, id), of.ldb = (unsigned)miras__fast_matrix_ld(a->p, id);
   of.apart = (size_t)each * (ta ? cols : of.ldb);
   of.across = (of.n + 127) / 128, of.starts = x->starts, of.tiles = x->tiles;
+  if (a->f->m->desc.weights == MIRAS_WEIGHTS_Q8) {
+    of.scales = miras__fast_scales(a->f, of.b, w->rows, cols);
+    of.across = (cols + 15) / 16, of.parts = (unsigned)miras__least(16, (a->rows + 7) / 8);
+    of.ldb = w->rows / 32, of.apart = each / 32;
+    miras__fast_launch(a->f, miras__run_fast_product_q8,
+                       (size_t)(x->pairs / 128 + x->experts) * of.parts * of.across, 256, 4096, of);
+    return;
+  }
   miras__fast_launch(a->f, all[2 * ta + tb],
                      (size_t)of.across * (ta ? (size_t)x->experts * ((each + 127) / 128)
                                              : x->pairs / 128 + x->experts),

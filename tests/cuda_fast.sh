@@ -103,7 +103,8 @@ counted() {   # what, is it the machine's
       last[name] = at
       count[name]++
     }
-    if (name == "product_q8" && !whole && /ld\.global\.v4|LDG\.E\.128/) whole = at
+    if (name == "product_q8" && !scale && /ld\.global\.v4|LDG\.E\.128/) whole = at
+    if (name == "product_q8" && /ld\.global\.v2|LDG\.E\.64/) scale = at
   }
   END {
     for (name in accesses) {

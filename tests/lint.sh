@@ -87,6 +87,11 @@ for file in $existing; do
   grep -nIE '(^|[^A-Za-z0-9_.])/([w]ork|[f]arm|[r]oot|[h]ome|[U]sers)/' "$file" |
     sed "s|^\([0-9]*\):.*|$file:\1: names a path of one machine|"
 done >>"$findings"
+# Sentences of the headers hold what miras__say knows.
+for file in miras.h miras_cuda.cuh; do
+  grep -nE '"([^"%]|%%|%s|%d|%zu|%g)*%[^sdzg%"0-9]' "$file" |
+    sed "s|^\([0-9]*\):.*|$file:\1: miras__say knows %s, %d, %zu, %g and %%|"
+done >>"$findings"
 
 # 4. Banners of the header: form, ascending numbers, needs below the own number, table of contents.
 # A banner is "/* @NN TITLE --- needs a b -- */" at the start of a line; a line of the table of

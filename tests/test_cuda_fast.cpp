@@ -1670,9 +1670,11 @@ static miras_model *model_open(const model_case *c) {
     d.layer[2].attention.qk_norm = strchr(c->pattern, 'm') != NULL;
   }
   if (strstr(c->name, "experts")) {
-    d.layer[0].mlp.experts = 7, d.layer[0].mlp.hidden = 48, d.layer[0].mlp.shared_experts = 1;
+    d.layer[0].mlp.experts = 7, d.layer[0].mlp.shared_experts = 1;
+    d.layer[0].mlp.hidden = strcmp(c->name, "narrow experts") ? 96 : 48;
     d.layer[0].mlp.experts_per_token = strcmp(c->name, "experts") ? 2 : 7;
   }
+  if (!strcmp(c->name, "width of 36")) d.width = 36;
   if (!strcmp(c->name, "shifted"))
     d.layer[3].mlp.act = MIRAS_FN_RELU2, d.layer[3].mlp.token_shift = 2;
   m = miras_model_open(&d, NULL, why, sizeof why);
@@ -1994,14 +1996,19 @@ static void refusals(void) {
     miras_close(m);
   }
   {
-    static const model_case some = {"some experts", MIRAS_PRESET_DELTANET, 32, 32, 2, 0, 1, 0, NULL,
-                                    0};
-    miras_model *m;
-    char why[256] = "";
-    form = MIRAS_WEIGHTS_Q8, m = model_open(&some), form = MIRAS_WEIGHTS_FLOAT;
-    if (miras_cuda_fast_session_size(m, 1, why, sizeof why) || !strstr(why, "with mlp.experts"))
-      printf("experts of q8: \"%s\"\n", why), failed++;
-    miras_close(m);
+    static const model_case of[2] = {
+      {"narrow experts", MIRAS_PRESET_DELTANET, 32, 32, 2, 0, 1, 0, NULL, 0},
+      {"width of 36", MIRAS_PRESET_DELTANET, 32, 32, 2, 0, 1, 0, NULL, 0}
+    };
+    static const char *const says[2] = {"width 64, mlp.hidden 48; experts of q8", "width is 36; "};
+    for (int i = 0; i < 2; i++) {
+      miras_model *m;
+      char why[256] = "";
+      form = MIRAS_WEIGHTS_Q8, m = model_open(&of[i]), form = MIRAS_WEIGHTS_FLOAT;
+      if (miras_cuda_fast_session_size(m, 1, why, sizeof why) || !strstr(why, says[i]))
+        printf("%s of q8: \"%s\"\n", of[i].name, why), failed++;
+      miras_close(m);
+    }
   }
   for (int of = MIRAS_WEIGHTS_BF16; of < MIRAS_WEIGHTS_COUNT; of++) {
     static const model_case plain = {"retnet", MIRAS_PRESET_RETNET, 32, 32, 2, 0, 1, 0, NULL, 0};
@@ -2165,8 +2172,10 @@ int main(int argc, char **argv) {
   for (unsigned i = 0; i < sizeof sessions_alone / sizeof *sessions_alone; i++)
     if (argc < 2 || asked(argc, argv, "sessions") || asked(argc, argv, sessions_alone[i].name)) {
       session(&sessions_alone[i]);
-      form = MIRAS_WEIGHTS_BF16;     /* matrices of experts that are no copies of floats          */
-      if (strstr(sessions_alone[i].name, "experts")) session(&sessions_alone[i]);
+      for (int of = 0; of < 2 && strstr(sessions_alone[i].name, "experts"); of++) {
+        form = of ? MIRAS_WEIGHTS_Q8 : MIRAS_WEIGHTS_BF16;
+        session(&sessions_alone[i]);
+      }
       form = MIRAS_WEIGHTS_FLOAT;
     }
   printf("%u wrong\n", failed);
