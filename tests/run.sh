@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: runs every test of the library: the rows of table.sh. Run from anywhere:
-#   sh tests/run.sh           everything; about twenty minutes on two cores
+#   sh tests/run.sh           everything; about a quarter of an hour on two cores
 #   sh tests/run.sh quick     one compiler, no sanitizers, no matrix
 #   sh tests/run.sh device    the device half alone, all of it, ten minutes on two cores. When it
 #                             has passed, tests/device.txt says of which sources, and until one of
@@ -14,7 +14,7 @@
 # exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
 # possible without a password (all of them on a bare Debian 12: 710 MB to download, 3.7 GB);
 # otherwise what needs them is skipped and counted.
-#   JOBS=n      jobs at a time (default: the number of processors)
+#   JOBS=n      jobs at a time (default: one more than processors, since some wait)
 #   ONLY=text   only the checks whose name contains the text
 #   KEEP=1      keep the build folder and say where it is
 #   SHARE=n     check one in n cases of the longest grids (default 1: all of them)
@@ -63,7 +63,7 @@ clean() { if [ -n "${KEEP:-}" ]; then echo "kept: $build"; else rm -rf "$build";
 trap clean EXIT
 trap 'exit 130' HUP INT TERM
 mkdir "$build/jobs" "$build/bin"
-jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
+jobs=${JOBS:-$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1))}
 MIRAS_TEST_LIMIT=1500
 SHARE=${SHARE:-1}
 ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
