@@ -1470,7 +1470,8 @@ static void test_long(void **state) {
     d.chunk = 16;
     if (d.architecture == MIRAS_ARCH_KV_CACHE) d.window = 32;
     if (kind % 2) d.chunk = d.architecture == MIRAS_ARCH_MLP ? 4 : 1;
-    if (d.architecture == MIRAS_ARCH_MLP) { /* bounded steps from one anchor add up */
+    /* bounded steps from one anchor add up */
+    if (d.architecture == MIRAS_ARCH_MLP || d.algorithm == MIRAS_ALGORITHM_MOMENTUM) {
       d.learning_rate = 0.05f / (float)d.chunk;
       if (d.retention == MIRAS_RETENTION_KL) d.simplex = 64.0f;
     }
@@ -1484,6 +1485,11 @@ static void test_long(void **state) {
     }
     y = (float *)zeros(x.dy.count, sizeof(float));
     check_cut(&x, m, cut, y);
+    for (size_t i = 0; i < x.dy.count; i++)
+      if (!isfinite(y[i])) {
+        failed("y[%d] is no number: %s", (int)i, label(&d));
+        break;
+      }
     if (ref_exact(&x.d)) {
       ref_memory r;
       const ref_tokens reference = data_reference(&x);
