@@ -5430,7 +5430,7 @@ MIRAS__BOTH MIRAS__INLINE size_t miras__mod(uint64_t a, size_t n) {
   return sizeof n < 8 && a <= 0xffffffffu ? (size_t)a % n : (size_t)(a % n);
 }
 
-#ifndef MIRAS__DEVICE   /* which takes those here: their arguments belong to both */
+#ifndef MIRAS__DEVICE   /* device code takes these of the host: their arguments belong to both */
 /* Width of phi(k). */
 static MIRAS__BOTH int miras__features(const miras_memory_desc *d) {
   return d->feature_map == MIRAS_FN_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
@@ -9168,7 +9168,7 @@ static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_
  * uncontracted, the same everywhere; 16 columns go side by side, because one alone would wait for
  * memory. */
 
-#if MIRAS__ISA != MIRAS__ISA_WARP   /* which takes the one here */
+#if MIRAS__ISA != MIRAS__ISA_WARP   /* device code takes the host's                             */
 /* ginv and its slope dginv/dy at x; 0 outside the domain, where only entries of 0 can lie. */
 static MIRAS__BOTH double miras__divergence_map(miras_retention f, double x, double *slope) {
   double r = 1 / x;

@@ -201,10 +201,10 @@ miras_result miras_cuda_fast_memory_backward(const miras_cuda_fast_memory *x,
 
 /* `batch` texts of a model side by side, decoding. Products read matrices once for up to eight
  * texts: of models whose weights are float (6 bytes a parameter of the device) or bf16 (2) in
- * bfloat16, of q8 (1.13) the host's whole numbers, which become bfloat16 in registers,
- * and float scales of 32 along the sum. A text's state: its position, memories in float, what
- * convolutions and windows of attention hold in bfloat16. A text has the same bits in any batch,
- * whatever calls bring it. The session stays where it is. */
+ * bfloat16, of q8 (1.13) the host's whole numbers, which become bfloat16 in registers, and float
+ * scales of 32 along the sum. A text's state: its position, memories in float, what convolutions
+ * and windows of attention hold in bfloat16. A text has the same bits in any batch, whatever calls
+ * bring it. The session stays where it is. */
 MIRAS__CUDA_RECORD(miras_cuda_fast_session, 7168);
 /* Bytes of device memory for 1..65536 texts; 0 and a sentence in why (why_size bytes, or NULL) if
  * the model is not run here. */
@@ -535,8 +535,8 @@ extern __shared__ __align__(16) float miras__shared[];
 enum { MIRAS__ROOM = 4 };           /* floats before that */
 static const miras__unit_kernels miras__of_units = {};
 
-/* What the units of a block share of n rows (by 1), or of n elements in vectors (by 16): as much
- * to each, but for the last ones. Where a unit's share begins, and where it ends. */
+/* The units of a block share n rows (by 1), or n elements in vectors (by 16), as much to each, but
+ * for the last ones: these say where a unit's share begins, and where it ends. */
 static size_t miras__share(size_t n, size_t by, unsigned unit) {
   const size_t units = blockDim.x / 16, each = ((n + by - 1) / by + units - 1) / units * by;
   return each * unit < n ? each * unit : n;
@@ -1755,8 +1755,9 @@ __device__ static inline void miras__put2(bf16 *p, float low, float high) {
  * ends are zeros; lds and the places are multiples of 8. parts > 1: a block has a part of the depth
  * and leaves it at `wide`, [parts, m, ldc] floats, which a grid of their own adds up. With A turned
  * C is always floats.
- * Of experts (X) a block has a tile of pairs and their expert's B or, with A turned, the sums over
- * an expert's pairs that are its part of C; experts' matrices lie `apart` numbers apart. */
+ * Where products are of experts (X), a block has a tile of pairs and their expert's B or, with A
+ * turned, the sums over an expert's pairs that are its part of C; experts' matrices lie `apart`
+ * numbers apart. */
 typedef struct miras__fast_product {
   const bf16 *a, *b, *base, *bias;   /* base: C = base + ..., rows ldc apart; bias [n]            */
   bf16 *c;
@@ -3263,8 +3264,8 @@ typedef struct miras__state_place {
 } miras__state_place;
 
 /* A block of C2, C3 and the walk goes through chunks first..end - 1 of head i, VB columns of values
- * from `column` on. Of the next chunk C2 and C3 have while they work on one: K, Q, [64, VB] of V or
- * dY, M, P; of channels (CH) with errors also what is left of K where the chunk ends. */
+ * from `column` on. While C2 and C3 work on a chunk they have of the next one K, Q, [64, VB] of V
+ * or dY, M, P; of channels (CH) with errors also what is left of K where the chunk ends. */
 template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
   enum {
     LDK = DK + 8, LDV = VB + 8, K = 0, Q = 64 * LDK, V = 2 * 64 * LDK, M = V + 64 * LDV,
@@ -3374,7 +3375,7 @@ template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
   }
 
   /* U of the chunk at U, and as it is left at the chunk's end in the place of V; with `again` also
-   * to global memory, and W. Of channels the keys have what is left. */
+   * to global memory, and W. With decays per channel the keys have what is left. */
   __device__ void rows_u(int again) const {
     float x[N][4];
     const size_t place = at.row * a.ldw + at.h * a.value + column + 2 * (lane % 4);
@@ -3415,7 +3416,7 @@ template <int DK, int VB, int DELTA, int CH> struct miras__fast_stage {
     }
   }
 
-  /* C2. It writes y; again, on the way back, W, U and the states where chunks begin. */
+  /* C2 writes y; again, on the way back, W, U and the states where chunks begin. */
   __device__ void forward(int again) {
     float s[TILES][N][4], x[N][4];
     bring(first, a.v, a.ldv, !again);
@@ -5032,8 +5033,9 @@ miras__run_fast_product_rows(const __grid_constant__ miras__fast_product x) {
 
 /* C [m, n] = A B with such a B: a block has 8 rows and 16 columns, a warp every eighth tile of the
  * depth, four of them on their way. The tile is the left factor of matrix units. The order of a
- * sum, and what is rounded in it, does not depend on m. Of experts (X) a block has 8 pairs of one,
- * of which there are up to 8 parts; a column of B has ldb tiles, an expert `apart` of them. */
+ * sum, and what is rounded in it, does not depend on m. Where products are of experts (X), a block
+ * has 8 pairs of one, of which there are up to 8 parts; a column of B has ldb tiles, an expert
+ * `apart` of them. */
 MIRAS__FAST_GRID(256, 2) miras__run_fast_product_q8(const __grid_constant__ miras__fast_product x) {
   float *const room = (float *)(void *)miras__fast_room;
   const unsigned t = threadIdx.x, warp = t / 32, lane = t % 32, r = lane / 4, g = lane % 4;
@@ -5442,7 +5444,8 @@ static size_t miras__fast_pairs_at(const miras__mlp *s, size_t rows, char *at,
 }
 static size_t miras__fast_array_bytes(const miras__program *p, int i, int grad, size_t rows) {
   const size_t all = rows * miras__fast_ld(p, i, grad) * (miras__fast_is_wide(p, i) ? 4 : 2);
-  if (p->array[i].across) return miras__up256(miras__fast_pairs_at(&p->mlp, rows, NULL, NULL));
+  if (p->array[i].across)            /* they have no gradients                                    */
+    return grad ? 0 : miras__up256(miras__fast_pairs_at(&p->mlp, rows, NULL, NULL));
   return i == MIRAS__X || i == MIRAS__Y ? 0 : miras__up256(all);
 }
 /* Bytes of arrays before array i of a layer; i = p->arrays: of all. */

@@ -128,7 +128,7 @@ static struct {
   void *argument;
   shim_index index, block, block_size, grid_size;
   void *shared;                      /* a block's shared memory                                   */
-  char *shared_all;                  /* of all that work together, `shared_apart` bytes apart     */
+  char *shared_all;                  /* of all that work together                                 */
   size_t shared_bytes;
 } shim;
 static uint64_t shim_seed = 1;
@@ -262,23 +262,24 @@ SHIM_UNWATCHED static void shim_where(unsigned i, const char *then) {
             then);
 }
 
-static float shim_of_half(unsigned bits) {
+static float __int_as_float(int bits) {
   float x;
-  bits <<= 16;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
+static double shim_of_half(unsigned bits) { return (double)__int_as_float((int)(bits << 16)); }
+
 /* A warp's product. Products are exact, their sum is rounded once. */
 SHIM_UNWATCHED static void shim_warp_product(shim_thread *t) {
   double a[16][16], b[8][16];
   for (unsigned k = 0; k < 16; k++) {
     for (unsigned i = 0; i < 16; i++) {
       const unsigned x = t[i % 8 * 4 + k % 8 / 2].brings[i / 8 + k / 8 * 2];
-      a[i][k] = (double)shim_of_half(k % 2 ? x >> 16 : x & 0xffff);
+      a[i][k] = shim_of_half(k % 2 ? x >> 16 : x & 0xffff);
     }
     for (unsigned j = 0; j < 8; j++) {
       const unsigned y = t[4 * j + k % 8 / 2].brings[4 + k / 8];
-      b[j][k] = (double)shim_of_half(k % 2 ? y >> 16 : y & 0xffff);
+      b[j][k] = shim_of_half(k % 2 ? y >> 16 : y & 0xffff);
     }
   }
   for (unsigned lane = 0; lane < 32; lane++)
@@ -448,11 +449,6 @@ static float __fsqrt_rn(float a) { return sqrtf(a); }
 #define __fdividef(x, y) ((x) / (y))
 #define cospif(x) (float)cos(3.141592653589793 * (double)(x))
 #define sinpif(x) (float)sin(3.141592653589793 * (double)(x))
-static float __int_as_float(int bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
 static int __float_as_int(float x) {
   int bits;
   memcpy(&bits, &x, sizeof bits);

@@ -666,7 +666,7 @@ static const char *changed_path(const char *file) {
   return path;
 }
 
-/* In a new file: where one is written over, ext4 waits for the disk. */
+/* In a new file: ext4 sends one that is written over to the disk at once. */
 static void put_bytes(const char *name, const void *bytes, size_t n) {
   FILE *file;
   remove(changed_path(name));

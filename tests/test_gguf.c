@@ -166,7 +166,7 @@ static void save(const void *at, size_t n) {
     strcpy(path, "miras_gguf_test.gguf");
 #endif
   }
-  remove(path);   /* ext4 waits for the disk where a file is written over */
+  remove(path);   /* ext4 sends a file that is written over to the disk at once */
   f = fopen(path, "wb");
   assert_non_null(f);
   assert_int_equal(fwrite(at, 1, n, f), n);
