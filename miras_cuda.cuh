@@ -90,12 +90,13 @@ extern "C" {
  * HGRN2, KDA and their likes), which may begin anew (reset_every) or, with a decay per channel,
  * erase with other keys than they write (RWKV-7, which trains at twice the rows); and in training
  * memories that are perceptrons of two layers (Titans' memory, TTT-MLP) with L2, a decay, step and
- * momentum per head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, chunk
- * up to 64, as far as shared memory goes: a head of a text is a cluster of up to 8 blocks, as many
- * as it takes for 64 hidden numbers each (Titans with key_dim 64 or 128, chunks of 16: 63 or 108
- * KB, 99 or 180 where the device has it), or one block where the device, or the program's code for
- * it, is before 9.0 (180 KB with 64; 128 does not fit, and _init returns MIRAS_ERR_DEVICE). It
- * reads tokens and says the next one. miras_cuda_fast_op tells what it has not. */
+ * momentum per head or token_rates, inner_norm and inner_residual, key_dim a multiple of 16, and
+ * chunks of any length, which go in pieces of up to 64 tokens, as shared memory has room for: a
+ * head of a text is a cluster of up to 8 blocks, as many as it takes for 64 hidden numbers each
+ * (Titans with key_dim 64 or 128, chunks of 16: 63 or 108 KB, 99 or 180 where the device has it),
+ * or one block where the device, or the program's code for it, is before 9.0 (180 KB with 64; 128
+ * does not fit, and _init returns MIRAS_ERR_DEVICE). It reads tokens and says the next one.
+ * miras_cuda_fast_op tells what it has not. */
 MIRAS__CUDA_RECORD(miras_cuda_fast, 7168);
 
 /* Does the device at hand run this tier? 0, and a sentence in why (why_size bytes, or NULL): there
@@ -4055,16 +4056,18 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  * Memories of room @51 that are perceptrons of two layers behind a layer norm, M(x) = x + gain
  * LN(f(x W1) W2) + bias, by gradient descent under L2, with momentum or token_rates, decay, step
  * and momentum per head. Rows end in a 1 where layers have biases, and in zeros up to 16 columns
- * more. W = B + D: B is the initial memory where decays lead to it, else nothing; D and S are the
- * state. A cluster of blocks has a head of a sequence and goes through its chunks of C tokens;
- * products are of bfloat16 rows and of copies of B, D and S in shared memory, of one layer at a
- * time or, where they fit, of both; D and S themselves are floats. With room @51's a, f, h, G, N of
- * row t:
+ * more. The memory is B + D: B the initial one where decays lead to it, else nothing; D and S are
+ * the state. A cluster of blocks has a head of a sequence and goes through its chunks in pieces of
+ * C tokens, the first of which has W = D, the others that one's. Products are of bfloat16 rows and
+ * of copies of B, W, D and S in shared memory, of one layer at a time or, where they fit, of both;
+ * D and S themselves are floats. Of several pieces token_rates r have an S, too, with h = 1 and
+ * f_t = r_t - a_t r_0, r_0 the token's before the piece, but h = f = 0 in the first one. With room
+ * @51's a, f, h, G, N of row t, which begin with the piece, and W1, W2 those of B + W:
  *   Z1 = K W1, X2 = f(Z1), Z2 = X2 W2, e = M(K) - V, d2 = LN' gain e, b1 = d2 W2', d1 = b1 f'(Z1)
  *   reads, in each layer: z = x B + a x D + f x S - P d, P = G (.) x y' (y: K or X2)
  *   the end: D <- a_C D + f_C S - (G_C y)' d, S <- h_C S - (N_C y)' d
- * P1 goes forward, and again to keep copies of D and S where chunks begin. P2 goes back, with the
- * chunk made again; b's are cotangents, cD, cS those of where the chunk ends:
+ * P1 goes forward, and again to keep copies of D and S where pieces begin. P2 goes back, with the
+ * piece made again; b's are cotangents, cD, cS those of where the piece ends:
  *   reads, W2 first: T = bz D', bx = bz B' + a T + f bz S' + bQ y, bQ = -(bz d') (.) G, ba = T.x,
  *     bf = bz S'.x, bG = -(bz d') (.) (x y'), by = bQ' x, bd = -P' bz, bz1 = bx2 f'(z1)
  *   the end: bG_C -= d.(y cD), bd -= G_C y cD, by -= G_C d cD', likewise N and cS;
@@ -4072,13 +4075,13 @@ miras__run_fast_token(const __grid_constant__ miras__fast_token a) {
  *   pairs: u1 = bd1 f'(Z1), bd2 += u1 W2, e2 and br of the norm from bd2 (room @23's), bV = -br,
  *     bX2 += e2 W2', e1 = bX2 f'(Z1) + bd1 b1 f''(Z1), bK += br + e1 W1'
  *   E = y' e (+ u1' d2 of W2):  cS <- f_C cD + h_C cS + x' f bz,  cD <- a_C cD + x' a bz + E,
- *     bB += x' bz + E
+ *     bB += x' bz + E; of several pieces, the first one's cD has the E of all of them (cW)
  * Hidden numbers are shared out: a block has its columns of W1 and rows of W2, the first one the
  * row of biases too (others a 0 for that 1), and what is [C, hidden]; what is of keys is made by
  * all alike. A sum over hidden numbers is there in parts, one a block: z2 and Z2; X2 x2' and so P
  * and bd2 of W2; bQ of W1 and so bK and bq; bG, bN, ba, bf, bh and so gradients of gates, all
  * linear in each other. They are added in the order of blocks, where each has stored its part and
- * all have met: Z2, z2, bd2 with u1 W2, and bK, bq and gates when a chunk is done. */
+ * all have met: Z2, z2, bd2 with u1 W2, and bK, bq and gates when a piece is done. */
 typedef struct miras__fast_perceptron {
   miras__fast_chunks of;             /* rows, gates and their gradients; sizes of the call        */
   const float *momentum, *gain, *bias, *rho;
@@ -4088,8 +4091,10 @@ typedef struct miras__fast_perceptron {
   float one_momentum, epsilon;
   unsigned n, hidden, in1, in2;      /* of keys, a block's; with 16 more where there are biases   */
   unsigned whole, ranks;             /* hidden numbers of all `ranks` blocks of a cluster         */
-  unsigned chunk, rows, chunks;      /* C; in whole 16s; of a sequence                            */
-  unsigned weights, all, slot;       /* of a memory; with rows of in1 and in2; of a copied layer  */
+  unsigned chunk, rows;              /* tokens of a chunk; C of a piece, in whole 16s             */
+  unsigned pieces, all_pieces;       /* of a chunk; of a sequence                                 */
+  unsigned weights, all;             /* of a memory; with rows of in1 and in2                     */
+  unsigned slot, copies;             /* of a layer; which D, S, B and W (of several pieces) take  */
   unsigned stay;                     /* 1: there is shared memory for copies of both layers       */
   int target, speed, rates, function, momentum_gate, again;
 } miras__fast_perceptron;
@@ -4117,7 +4122,7 @@ __device__ static inline void miras__cluster_meets(void) {
 /* A block at work. Layer l is 0 or 1. */
 struct miras__fast_p {
   /* of bfloat16 in shared memory: rows of in1, of in2, squares, a layer's matrices; G is bz */
-  enum { K, Q, D2, R0, R1, G2, GA, GF, E2, X2, Q2, D1, G1, U1, E1, P, BQ, D, S, B };
+  enum { K, Q, D2, R0, R1, G2, GA, GF, E2, X2, Q2, D1, G1, U1, E1, P, BQ, D, S, B, W };
   /* floats: f'(Z1), f''(Z1), b1, f'(z1), bd1, bX2 [C, in2]; xh, e, z2, d xh, dy, bd2, bK [C, in1];
    * squares and parts of sums [C, 64]; and [C] in shared memory */
   enum { SLOPE, BEND, B1, SLOPEQ, BD1, BX, XH, E, Z2, WG, WB, BD2, BK, G, N, BG, BN, PART0, PART1,
@@ -4125,18 +4130,19 @@ struct miras__fast_p {
   enum { DQ = 2, DK, DGATES };       /* parts of sums [C, n]; before them two places take turns   */
   const miras__fast_perceptron &a;
   const unsigned C, n, hidden, in1, in2, t, lane, warp, rank, task, head;
-  unsigned ldw, count;               /* of matrices at hand; tokens of the chunk                  */
+  unsigned ldw, count, from;         /* of matrices at hand; a piece's tokens; before it in chunk */
   unsigned turn;                     /* the place of the next parts                               */
   int layer, ends_on, held;          /* at hand, or cD and cS; what stays: 1: B, 2: D and S too   */
   size_t row;                        /* its first                                                 */
-  float *state, *back, *wide;        /* D, S; cD, cS, bB; what no product reads                   */
-  bf16 *base, *ends, *tapes;         /* B; cD, cS; D, S of chunks                                 */
+  float *state, *back, *wide;        /* D, S; cD, cS, bB, cW; what no product reads               */
+  bf16 *base, *ends, *tapes;         /* B; cD, cS; D, S of pieces                                 */
+  const bf16 *tape, *anchor;         /* D, S where this piece and where its chunk begin           */
 
   __device__ explicit miras__fast_p(const miras__fast_perceptron &x)
     : a(x), C(x.rows), n(x.n), hidden(x.hidden), in1(x.in1), in2(x.in2), t(threadIdx.x),
       lane(threadIdx.x % 32), warp(threadIdx.x / 32), rank(blockIdx.x % x.ranks),
-      task(blockIdx.x / x.ranks), head(task % x.of.heads), ldw(0), count(0), turn(0),
-      layer(0), ends_on(0), held(0), row(0) {
+      task(blockIdx.x / x.ranks), head(task % x.of.heads), ldw(0), count(0), from(0), turn(0),
+      layer(0), ends_on(0), held(0), row(0), tape(NULL), anchor(NULL) {
     state = a.memory + blockIdx.x * a.each, back = state + 2 * a.all;
     wide = part(rank, DGATES) + 4 * C;
     base = (bf16 *)(void *)(of(PART1) + 64 * C), ends = base + a.all, tapes = ends + 2 * a.all;
@@ -4146,24 +4152,24 @@ struct miras__fast_p {
   }
   __device__ bf16 *at(int i) const {
     const int one = i < X2 ? i : (int)X2, two = i < P ? i - one : P - one;
-    const int squares = i < D ? i - one - two : 2, slot = i < B ? i - D : 1 + a.speed;
-    const int all = 1 + a.speed + a.target, stays = (int)a.stay;
+    const int squares = i < D ? i - one - two : 2, stays = (int)a.stay;
+    const int slot = i < B ? i - D : 1 + a.speed + (i - B) * a.target;
     return (bf16 *)(void *)miras__fast_room +
            C * (unsigned)(one * (int)(in1 + 8) + two * (int)(in2 + 8) + squares * (int)(C + 8)) +
-           (i < D ? 0 : (unsigned)(stays && ends_on && i == D ? 2 * all
-                                   : slot + stays * (slot + layer)) * a.slot);
+           (i < D ? 0 : stays && ends_on && i == D ? 2 * a.copies
+            : (unsigned)(slot + stays * (slot + layer))) * a.slot;
   }
   __device__ float *of(int i) const {
     const int two = i < XH ? i : (int)XH, one = i < G ? i - two : G - two;
     if (i < KEEP) return wide + C * ((size_t)two * in2 + (size_t)one * in1 +
                                      (i < G ? 0 : 64 * (size_t)(i - G)));
-    const unsigned all = 1 + (unsigned)(a.speed + a.target);
-    return (float *)(void *)(at(P) + 2 * C * (C + 8) + (all + a.stay * (all + 1)) * a.slot) +
+    return (float *)(void *)(at(P) + 2 * C * (C + 8) +
+                             (a.copies + a.stay * (a.copies + 1)) * a.slot) +
            (unsigned)(i - KEEP) * C;
   }
   /* What block r of the cluster has of sums; and they themselves, once all have met. */
   __device__ float *part(unsigned r, unsigned place) const {
-    return a.memory + (blockIdx.x - rank + r) * a.each + 5 * (size_t)a.all + place * C * n;
+    return a.memory + (blockIdx.x - rank + r) * a.each + 6 * (size_t)a.all + place * C * n;
   }
   __device__ float sum(unsigned place, unsigned e) const {
     float all = 0;
@@ -4202,7 +4208,7 @@ struct miras__fast_p {
     miras__warp_times<2, A_TURNED, B_TURNED>(c, at(l), ld(l), x.i, at(r), ld(r), x.j, 0, k);
   }
   template <int TURNED> __device__ void through(tile &x, int l, unsigned k) const {
-    times<0, TURNED>(x, x.c, l, D, k);
+    times<0, TURNED>(x, x.c, l, a.pieces > 1 ? W : D, k);
     if (a.target) times<0, TURNED>(x, x.c, l, B, k);
   }
   /* u = l D, v = l S, c += l B + a u + f v, of matrices that may lie turned. */
@@ -4282,12 +4288,27 @@ struct miras__fast_p {
     return by;
   }
 
-  /* Rows of chunk c, gates, and what they make of a, f, h, G and N. */
-  __device__ void rows(unsigned c) {
+  /* Where D and S of piece p are kept; without a way back of chunks' first pieces and of others. */
+  __device__ bf16 *tape_of(unsigned p) const {
+    return tapes + 2 * (size_t)a.all * (a.again ? p : p % a.pieces > 0);
+  }
+  /* A rate of token_rates, of a place in the chunk, and its slope. */
+  __device__ float rate(unsigned place, float *slope) const {
+    const float rho = place < a.chunk ? a.rho[place] : 0, by = 1 / (float)(place + 1);
+    const float y = 16 * rho + logf(expm1f(16 * by));
+    const int soft = a.rates == MIRAS_TOKEN_RATES_SOFTPLUS;
+    *slope = soft ? miras__logistic(y) : by + rho < 0 ? 0 : 1;
+    return soft ? miras__softened(y) / 16 : fmaxf(by + rho, 0);
+  }
+
+  /* Rows of piece p, gates, and what they make of a, f, h, G and N. */
+  __device__ void rows(unsigned p) {
     const miras__fast_chunks &x = a.of;
-    const unsigned key = head / x.group * n, left = x.tokens - c * a.chunk, to = ld(K);
-    count = left < a.chunk ? left : a.chunk;
-    row = (size_t)(task / x.heads) * x.tokens + c * a.chunk;
+    const unsigned key = head / x.group * n, begin = p / a.pieces * a.chunk, to = ld(K);
+    const unsigned left = x.tokens - begin, end = left < a.chunk ? left : a.chunk;
+    from = p % a.pieces * C, count = end - from < C ? end - from : C;
+    tape = tape_of(p), anchor = tape_of(p - p % a.pieces);
+    row = (size_t)(task / x.heads) * x.tokens + begin + from;
     __syncthreads();
     for (unsigned e = t; e < C * n / 8; e += 256) {
       const unsigned r = e / (n / 8), j = e % (n / 8) * 8;
@@ -4303,16 +4324,13 @@ struct miras__fast_p {
       miras__put2(at(U1) + two, 0, 0);
     }
     if (t < C) {
-      const int has = t < count, soft = a.rates == MIRAS_TOKEN_RATES_SOFTPLUS;
+      const int has = t < count;
       const size_t place = (row + t) * x.ld_keep + head;
-      const float rho = a.rates && t < a.chunk ? a.rho[t] : 0, by = 1 / (float)(t + 1);
-      const float y = 16 * rho + logf(expm1f(16 * by));
       of(KEEP)[t] = !has ? 1 : x.keep_gate ? x.keep[place] : x.keep[head];
       of(STEP)[t] = !has ? 0 : x.step ? x.step[place] : x.one_step;
       of(SPEED)[t] = a.rates || !has ? 1 : !a.speed ? 0
                      : a.momentum_gate ? a.momentum[place] : a.one_momentum;
-      of(MIX)[t] = !a.rates ? 1 : soft ? miras__softened(y) / 16 : fmaxf(by + rho, 0);
-      of(MIXES)[t] = soft ? miras__logistic(y) : by + rho < 0 ? 0 : 1;
+      of(MIX)[t] = a.rates ? rate(from + t, of(MIXES) + t) : 1;
     }
     __syncthreads();
     if (t < C) {
@@ -4323,39 +4341,43 @@ struct miras__fast_p {
         of(G)[r * C + t] = g, of(N)[r * C + t] = s;
       }
     } else if (t == 255) {
-      float keeps = 1, f = 0, s = (float)a.speed;
+      float keeps = 1, f = 0, s = a.rates ? from > 0 : (float)a.speed, slope;
+      const float was = a.rates && from ? rate(from - 1, &slope) : 0;
       for (unsigned r = 0; r < C; r++) {
-        keeps *= of(KEEP)[r], s *= of(SPEED)[r], f = of(KEEP)[r] * f + s;
+        keeps *= of(KEEP)[r], s *= of(SPEED)[r];
+        f = a.rates ? s * (of(MIX)[r] - keeps * was) : of(KEEP)[r] * f + s;
         of(A)[r] = keeps, of(F)[r] = f, of(H)[r] = s;
       }
     }
   }
 
-  /* Copies of layer l's matrices: D, S, or what stands in their place, of `from`; with B. Where
+  /* Copies of layer l's matrices: D and S with B and W, or cD and cS in place of D and S. Where
    * those of both layers stay, cD takes a place of its own and cS that of S, which no product of
-   * the chunk reads any more. */
-  __device__ void bring(int l, const bf16 *from, int with) {
+   * the piece reads any more. */
+  __device__ void bring(int l, int with = 1) {
     const unsigned cols = out(l);
     const int has = a.stay && with ? held : 0;
+    const bf16 *const source = with ? tape : ends;
     ldw = cols + 8, layer = l, ends_on = !with;
     __syncthreads();
     for (unsigned e = t; has < 2 && e < in(l) * cols / 8; e += 256) {
       const unsigned to = e / (cols / 8) * ldw + e % (cols / 8) * 8;
       const size_t place = first(l) + 8 * e;
-      miras__bring16(at(D) + to, from + place);
-      if (a.speed) miras__bring16(at(S) + to, from + a.all + place);
+      miras__bring16(at(D) + to, source + place);
+      if (a.speed) miras__bring16(at(S) + to, source + a.all + place);
       if (with && a.target && !has) miras__bring16(at(B) + to, base + place);
+      if (with && a.pieces > 1) miras__bring16(at(W) + to, anchor + place);
     }
     miras__bring_group();
     miras__bring_wait<0>();
     __syncthreads();
   }
 
-  /* The pairs of a chunk, and (way 0) its answers, or (2) bz of them. */
-  __device__ void forward(const bf16 *tape, int way) {
+  /* The pairs of a piece, and (way 0) its answers, or (2) bz of them. */
+  __device__ void forward(int way) {
     const miras__fast_chunks &rows = a.of;
     const float *const gain = a.gain + head * n, *const bias = a.bias + head * n;
-    bring(0, tape, 1);
+    bring(0);
     tiles(C, hidden, [&](tile &x) {
       through<0>(x, K, in1);
       each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
@@ -4368,7 +4390,7 @@ struct miras__fast_p {
       read<0>(x, Q, in1), keep(of(SLOPEQ), hidden, x);
     });
     if (way != 1) squares(Q, K, in1);
-    bring(1, tape, 1);
+    bring(1);
     tiles(C, n, [&](tile &x) { through<0>(x, X2, in2), keep(part(rank, turn), n, x); });
     meet();
     for (unsigned r = warp; r < C; r += 8) {         /* errors, and d2 of them                    */
@@ -4428,12 +4450,14 @@ struct miras__fast_p {
     }
   }
 
-  /* The end of a chunk, and copies of D and S where the next one begins. */
-  __device__ void end(bf16 *tape) {
-    const unsigned last = a.chunk - 1;
+  /* The end of piece p, and copies of D and S where the next one begins, of D as its chunk's. */
+  __device__ void end(unsigned p) {
+    const unsigned last = count - 1;
+    const int ends_chunk = a.pieces > 1 && (p + 1) % a.pieces == 0;
+    bf16 *const next = tape_of(p + 1);
     for (int l = 0; l < 2; l++) {
       ldw = out(l) + 8, layer = l;
-      scaled(l ? D2 : K, l ? n : in1, a.chunk, of(G) + last * C, of(N) + last * C);
+      scaled(l ? D2 : K, l ? n : in1, count, of(G) + last * C, of(N) + last * C);
       tiles(in(l), out(l), [&](tile &x) {
         times<1, 0>(x, x.c, l ? X2 : R0, l ? R0 : D1, C);
         if (a.speed) times<1, 0>(x, x.u, l ? X2 : R1, l ? R1 : D1, C);
@@ -4444,9 +4468,10 @@ struct miras__fast_p {
         });
         if (a.stay) put(at(D), ldw, x, x.c, in(l));
         if (a.stay && a.speed) put(at(S), ldw, x, x.u, in(l));
+        if (a.stay && ends_chunk) put(at(W), ldw, x, x.c, in(l));
         if (a.stay && !a.again) return;
-        put(tape + first(l), out(l), x, x.c, in(l));
-        put(tape + a.all + first(l), out(l), x, x.u, in(l));
+        put(next + first(l), out(l), x, x.c, in(l));
+        put(next + a.all + first(l), out(l), x, x.u, in(l));
       });
     }
   }
@@ -4500,18 +4525,18 @@ struct miras__fast_p {
     of(DF)[t] = (l ? 0 : of(DF)[t]) + parts(PART1, in(l));
   }
 
-  /* b [C, ld] -= what c and u, made of cD and cS, are of a chunk's end; c becomes that. */
+  /* b [C, ld] -= what c and u, made of cD and cS, are of a piece's end; c becomes that. */
   __device__ void less(float *b, unsigned ld, tile &x) const {
-    const float *const g = of(G) + (a.chunk - 1) * C, *const s1 = of(N) + (a.chunk - 1) * C;
+    const float *const g = of(G) + (count - 1) * C, *const s1 = of(N) + (count - 1) * C;
     each(x, [&](unsigned r, unsigned s, unsigned m, unsigned e) {
-      if (r < a.chunk) b[r * ld + s] -= g[r] * x.c[m][e] + s1[r] * x.u[m][e];
+      if (r < count) b[r * ld + s] -= g[r] * x.c[m][e] + s1[r] * x.u[m][e];
       x.c[m][e] = b[r * ld + s];
     });
   }
-  /* The adjoint of a chunk's end in layer l, of cD and cS, which are at hand; bd1 then becomes u1
+  /* The adjoint of a piece's end in layer l, of cD and cS, which are at hand; bd1 then becomes u1
    * and what e1 has of f''. */
   __device__ void end_back(int l) const {
-    const unsigned last = (a.chunk - 1) * C;
+    const unsigned last = (count - 1) * C;
     const int y = l ? X2 : K, d = l ? D2 : D1;
     tiles(C, out(l), [&](tile &x) {
       times<0, 0>(x, x.c, y, D, in(l));
@@ -4529,15 +4554,15 @@ struct miras__fast_p {
       less(of(l ? BX : BK), in(l), x);
     });
     __syncthreads();
-    if (t >= a.chunk) return;
+    if (t >= count) return;
     of(BG)[last + t] -= parts(PART0, out(l)), of(BN)[last + t] -= parts(PART1, out(l));
   }
 
   /* The adjoint of pairs, from bd2, u1, and what bX2, bK and e1 have. */
-  __device__ void pairs_back(const bf16 *tape) {
+  __device__ void pairs_back() {
     const miras__fast_chunks &rows = a.of;
     const float *const gain = a.gain + head * n;
-    bring(1, tape, 1);
+    bring(1);
     tiles(C, n, [&](tile &x) {
       through<0>(x, U1, hidden), keep(of(BD2), n, x, 1, 2), keep(part(rank, turn), n, x);
     });
@@ -4574,15 +4599,15 @@ struct miras__fast_p {
       });
       put(E1, x, x.c);
     });
-    bring(0, tape, 1);
+    bring(0);
     tiles(C, n, [&](tile &x) {
       through<1>(x, E1, hidden), keep(of(BK), in1, x, 1, 2), keep(part(rank, DK), n, x);
     });
   }
 
-  /* cD, cS and bB where the chunk begins, of layer l; sums += of <D, cD>, <S, cD>, <S, cS>. */
-  __device__ void weights_back(int l, const bf16 *tape, float sums[3]) const {
-    const unsigned last = a.chunk - 1;
+  /* cD, cS, cW and bB where the piece begins, of layer l; sums += of <D, cD>, <S, cD>, <S, cS>. */
+  __device__ void weights_back(int l, float sums[3]) const {
+    const unsigned last = count - 1;
     tiles(in(l), out(l), [&](tile &x) {
       times<1, 0>(x, x.c, l ? X2 : K, l ? E2 : E1, C);
       if (l) times<1, 0>(x, x.c, U1, D2, C);
@@ -4595,6 +4620,10 @@ struct miras__fast_p {
         const float fast = miras__wide(tape[a.all + place]);
         sums[0] += miras__wide(tape[place]) * was, sums[1] += fast * was, sums[2] += fast * *cs;
         *bb += x.z[m][e] + x.c[m][e];
+        if (a.pieces > 1) {          /* cD has what is of W where the chunk begins                */
+          const float all = bb[a.all] + x.c[m][e];
+          bb[a.all] = from ? all : 0, x.c[m][e] = from ? 0 : all;
+        }
         *cd = x.c[m][e] += of(A)[last] * was + x.u[m][e];
         *cs = x.v[m][e] += of(F)[last] * was + of(H)[last] * *cs;
       });
@@ -4603,8 +4632,8 @@ struct miras__fast_p {
     });
   }
 
-  /* Gradients of gates from those of a, f, h, G and N; drho +=, and those of rows. */
-  __device__ void gates_back(const float sums[3], float *drho) {
+  /* Gradients of gates from those of a, f, h, G and N, and of rows. */
+  __device__ void gates_back(const float sums[3]) {
     const miras__fast_chunks &x = a.of;
     float all[3];
     MIRAS__ALL_OF for (unsigned i = 0; i < 3; i++) all[i] = miras__block_all<0>(sums[i], of(SUM));
@@ -4616,21 +4645,27 @@ struct miras__fast_p {
         g *= a.rates ? 0 : of(KEEP)[r], s *= of(SPEED)[r];
       }
     } else if (t == 255) {
-      float b = 0, f = 0, h = 0;
+      float b = 0, f = 0, h = 0, slope = 0, before = 0;
+      const float was = a.rates && from ? rate(from - 1, &slope) : 0;
       for (unsigned r = C; r-- > 0;) {
-        const int ends_here = r + 1 == a.chunk;
+        const int ends_here = r + 1 == count;
         b += of(DA)[r] + (ends_here ? all[0] : 0), f += of(DF)[r] + (ends_here ? all[1] : 0);
+        if (a.rates) {               /* f is of r's rate and of the one before the piece          */
+          f = from ? f : 0, of(DF)[r] = f, b -= was * f, before -= of(A)[r] * f, f = 0;
+        }
         h += f + (ends_here ? all[2] : 0);
         of(DKEEP)[r] = (r ? of(A)[r - 1] : 1) * b + (r ? of(F)[r - 1] : 0) * f;
         of(DSPEED)[r] = (r ? of(H)[r - 1] : 1) * h;
         b *= of(KEEP)[r], f *= of(KEEP)[r], h *= of(SPEED)[r];
       }
+      if (a.rates) of(DSPEED)[0] = slope * before;
     }
     __syncthreads();
     if (t < count) {
       const float *const bg = of(BG) + t * C, *const bs = of(BN) + t * C;
       float *const to = part(rank, DGATES) + t;
-      float keeps = of(DKEEP)[t], speeds = of(DSPEED)[t], mix = of(N)[t * C + t] * bg[t];
+      float keeps = of(DKEEP)[t], speeds = of(DSPEED)[t];
+      float mix = of(N)[t * C + t] * bg[t] + of(DF)[t];
       for (unsigned j = 0; j < t; j++) {
         keeps += a.rates ? 0 : of(G)[(t - 1) * C + j] * bg[j];
         speeds += of(N)[(t - 1) * C + j] * bs[j], mix += of(N)[t * C + j] * bg[j];
@@ -4648,7 +4683,11 @@ struct miras__fast_p {
       if (x.dkeep) x.dkeep[place] = sum(DGATES, t);
       if (x.dstep) x.dstep[place] = sum(DGATES, C + t);
       if (a.dmomentum) a.dmomentum[place] = sum(DGATES, 2 * C + t);
-      *drho += sum(DGATES, 3 * C + t);
+      if (a.rates) {
+        float *const drho = a.drho + task * a.chunk + from + t;
+        *drho += sum(DGATES, 3 * C + t);
+        if (from && !t) drho[-1] += sum(DGATES, 2 * C);
+      }
     }
   }
 
@@ -4664,7 +4703,7 @@ struct miras__fast_p {
 
 MIRAS__FAST_GRID(256, 1) miras__run_fast_p1(const __grid_constant__ miras__fast_perceptron a) {
   miras__fast_p w(a);
-  bf16 *tape = w.tapes;
+  bf16 *const tape = w.tapes;
   for (unsigned e = 2 * w.t; e < a.all; e += 512) {      /* pairs are of a row                    */
     const size_t at = w.place(e);
     const float *const init = a.of.init + (size_t)w.head * a.weights;
@@ -4674,42 +4713,40 @@ MIRAS__FAST_GRID(256, 1) miras__run_fast_p1(const __grid_constant__ miras__fast_
     miras__put2(w.base + e, x, y), miras__put2(tape + e, w.state[e], w.state[e + 1]);
     miras__put2(tape + a.all + e, 0, 0);
   }
-  for (unsigned c = 0; c < a.chunks; c++) {
-    w.rows(c);
-    w.forward(tape, a.again), w.held = 2;
-    if (a.again) tape += 2 * a.all;
-    if (c + 1 < a.chunks) w.end(tape);
+  for (unsigned p = 0; p < a.all_pieces; p++) {
+    w.rows(p);
+    w.forward(a.again), w.held = 2;
+    if (p + 1 < a.all_pieces) w.end(p);
   }
 }
 MIRAS__FAST_GRID(256, 1) miras__run_fast_p2(const __grid_constant__ miras__fast_perceptron a) {
   miras__fast_p w(a);
   const unsigned t = w.t, n = a.n;
-  float dgain = 0, dbias = 0, drho = 0;
-  for (unsigned e = t; e < 3 * a.all; e += 256) w.back[e] = 0;
+  float dgain = 0, dbias = 0;
+  for (unsigned e = t; e < 4 * a.all; e += 256) w.back[e] = 0;
+  for (unsigned e = t; !w.rank && e < a.chunk; e += 256) a.drho[w.task * a.chunk + e] = 0;
   for (unsigned e = 2 * t; e < 2 * a.all; e += 512) miras__put2(w.ends + e, 0, 0);
-  for (unsigned c = a.chunks; c-- > 0;) {
-    const bf16 *const tape = w.tapes + 2 * (size_t)c * a.all;
+  for (unsigned p = a.all_pieces; p-- > 0;) {
     float sums[3] = {0, 0, 0};
-    w.rows(c);
-    w.held = c + 1 < a.chunks;
-    w.forward(tape, 2), w.held = 2;
+    w.rows(p);
+    w.held = p + 1 < a.all_pieces;
+    w.forward(2), w.held = 2;
     w.read_back(1);
-    w.bring(1, w.ends, 0);
+    w.bring(1, 0);
     w.end_back(1);
-    w.bring(0, tape, 1);
+    w.bring(0);
     w.read_back(0);
-    w.bring(0, w.ends, 0);
+    w.bring(0, 0);
     w.end_back(0);
-    w.pairs_back(tape);
+    w.pairs_back();
     w.scaled(w.Q, a.in1, a.rows, w.of(w.A), w.of(w.F));
-    w.weights_back(1, tape, sums);
-    w.weights_back(0, tape, sums);
-    w.gates_back(sums, &drho);
+    w.weights_back(1, sums);
+    w.weights_back(0, sums);
+    w.gates_back(sums);
     for (unsigned r = 0; t < n && r < w.count; r++)
       dgain += w.of(w.WG)[r * n + t], dbias += w.of(w.WB)[r * n + t];
   }
   if (t < n && !w.rank) a.dgain[w.task * n + t] = dgain, a.dbias[w.task * n + t] = dbias;
-  if (t < a.chunk && !w.rank) a.drho[w.task * a.chunk + t] = drho;
   __syncthreads();
   for (unsigned e = t; e < a.all; e += 256) {
     const size_t at = w.place(e);
@@ -5190,33 +5227,38 @@ static const miras__op *miras__fast_conv_before(const miras__program *p, const m
 #endif
 
 /* Bytes that perceptrons work in, from `at` on (NULL: nowhere); *room: shared ones of a block, in
- * clusters or, without them, alone. */
+ * clusters or, without them, alone. A chunk has the fewest pieces of up to 64 tokens with which
+ * those are up to `most`, or pieces of 16. */
 static size_t miras__fast_perceptron_at(const miras__plan *q, size_t batch, size_t tokens,
-                                        int clusters, float *at, size_t *room,
+                                        int clusters, size_t most, float *at, size_t *room,
                                         miras__fast_perceptron *x) {
   typedef miras__fast_p of;
   const size_t n = (size_t)q->d.key_dim, ones = q->ones ? 16 : 0, in1 = n + ones;
-  const size_t whole = (size_t)q->out[0], most = MIRAS__FAST_CLUSTER, chunk = q->chunk_pairs;
-  const size_t rows = (chunk + 15) / 16 * 16, chunks = (tokens + chunk - 1) / chunk;
+  const size_t whole = (size_t)q->out[0], ranks = MIRAS__FAST_CLUSTER, chunk = q->chunk_pairs;
   const size_t tasks = batch * (size_t)q->d.heads;
-  size_t hidden = whole, in2, all, one, two, slot;
+  size_t hidden = whole, rows = 80, pieces, in2, all, one, two, slot;
   while (clusters && hidden % 32 == 0 && whole / hidden < 8 &&
-         (most ? whole / hidden < most : hidden > 64))
+         (ranks ? whole / hidden < ranks : hidden > 64))
     hidden /= 2;
   in2 = hidden + ones, all = in1 * hidden + in2 * n;
   one = in1 * (hidden + 8), two = in2 * (n + 8), slot = one > two ? one : two;
   memset((void *)x, 0, sizeof *x);
-  x->target = q->d.decay_target != MIRAS_DECAY_TARGET_ZERO, x->speed = q->at.s != 0;
   x->n = (unsigned)n, x->hidden = (unsigned)hidden, x->in1 = (unsigned)in1;
   x->whole = (unsigned)whole, x->ranks = (unsigned)(whole / hidden);
-  x->in2 = (unsigned)in2, x->chunk = (unsigned)chunk, x->rows = (unsigned)rows;
-  x->chunks = (unsigned)chunks, x->weights = (unsigned)q->weights, x->all = (unsigned)all;
-  x->slot = (unsigned)slot;
-  x->each = 5 * all + rows * (of::DGATES * n + 4 + of::XH * in2 + (of::G - of::XH) * in1 +
-                              64 * (of::KEEP - of::G)) + (2 * chunks + 3) * (all / 2);
-  *room = 2 * (rows * (of::X2 * (in1 + 8) + (of::P - of::X2) * (in2 + 8) + 2 * (rows + 8)) +
-               (size_t)(1 + x->speed + x->target) * slot) +
-          4 * ((of::SUM - of::KEEP) * rows + 8);
+  x->in2 = (unsigned)in2, x->chunk = (unsigned)chunk, x->weights = (unsigned)q->weights;
+  x->all = (unsigned)all, x->slot = (unsigned)slot;
+  x->target = q->d.decay_target != MIRAS_DECAY_TARGET_ZERO;
+  do {
+    rows -= 16, pieces = (chunk + rows - 1) / rows;
+    x->speed = q->at.s || (q->d.token_rates && pieces > 1);
+    x->copies = (unsigned)(1 + x->speed + x->target + (pieces > 1));
+    *room = 2 * (rows * (of::X2 * (in1 + 8) + (of::P - of::X2) * (in2 + 8) + 2 * (rows + 8)) +
+                 x->copies * slot) + 4 * ((of::SUM - of::KEEP) * rows + 8);
+  } while (rows > 16 && (rows >= chunk + 16 || *room > most));
+  x->rows = (unsigned)rows, x->pieces = (unsigned)pieces;
+  x->all_pieces = (unsigned)(tokens / chunk * pieces + (tokens % chunk + rows - 1) / rows);
+  x->each = 6 * all + rows * (of::DGATES * n + 4 + of::XH * in2 + (of::G - of::XH) * in1 +
+                              64 * (of::KEEP - of::G)) + (2 * x->all_pieces + 3) * (all / 2);
   if (at) {
     x->memory = at, x->of.dinit = at + tasks * x->ranks * x->each;
     x->dgain = x->of.dinit + tasks * q->weights, x->dbias = x->dgain + tasks * n;
@@ -5257,12 +5299,12 @@ static const char *miras__fast_perceptron_refuses(const miras__plan *q) {
            "gradient-descent or momentum";
   if (d->inner_steps != 1 || q->past || d->step_bound || !d->inner_norm || !d->inner_residual)
     return "it has inner_steps, omega or step_bound, or no inner_norm or inner_residual";
-  (void)miras__fast_perceptron_at(q, 1, 1, 1, NULL, &room, &x);
+  (void)miras__fast_perceptron_at(q, 1, 1, 1, 0, NULL, &room, &x);
   if (q->map || d->key_dim % 16 || d->key_dim > 256 || q->out[0] % 16 || q->widest > 1024)
     return "its keys go through a feature map, or key_dim or its hidden numbers are not a multiple "
            "of 16, up to 256 and 1024";
-  if (q->chunk_pairs > 64 || room > 227 << 10)
-    return "chunk is over 64, or a chunk and the weights take over 227 KB of shared memory";
+  if (room > 227 << 10)
+    return "16 tokens of a chunk and the weights take over 227 KB of shared memory";
   return NULL;
 }
 
@@ -5618,9 +5660,12 @@ static void miras__fast_op_needs(miras__fast *f, const miras__program *p, const 
   if (m->plan.engine == MIRAS__RUN_FROZEN) {
     miras__fast_perceptron x;
     size_t room;
-    miras__fast_more(&most->perceptrons,
-                     miras__fast_perceptron_at(&m->plan, (size_t)f->d.batch, (size_t)f->d.context,
-                                               f->clusters, NULL, &room, &x));
+    for (id = !f->most_shared; id >= 0; id--)        /* unknown: the largest pieces, and smallest */
+      miras__fast_more(&most->perceptrons,
+                       miras__fast_perceptron_at(&m->plan, (size_t)f->d.batch,
+                                                 (size_t)f->d.context, f->clusters,
+                                                 id ? (size_t)-1 : f->most_shared, NULL, &room,
+                                                 &x));
     miras__fast_more(&f->shared, room);
     return;
   }
@@ -6625,11 +6670,11 @@ static void miras__fast_perceptrons(const miras__fast_layer *a, const miras__fas
   size_t room, more;
   float *dinit;
   (void)miras__fast_perceptron_at(q, rows->batch, rows->tokens, a->f->clusters,
-                                  a->f->perceptrons, &room, &x);
+                                  a->f->most_shared, a->f->perceptrons, &room, &x);
   dinit = x.of.dinit, x.of = *rows, x.of.dinit = dinit;
   x.momentum_gate = momentum->count > 0, x.one_momentum = q->d.momentum;
   if (momentum->count) x.momentum = miras__fast_floats(a, m->gated) + momentum->first;
-  more = (2 + x.speed + x.target) * x.slot * sizeof(bf16);
+  more = (x.copies + 1) * x.slot * sizeof(bf16);
   x.stay = room + more <= a->f->most_shared, room += x.stay ? more : 0;
   x.gain = miras__fast_param(a, MIRAS__W_GAIN), x.bias = miras__fast_param(a, MIRAS__W_BIAS);
   x.epsilon = q->d.norm_epsilon > 0 ? q->d.norm_epsilon : 1e-5f;

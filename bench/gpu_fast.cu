@@ -12,7 +12,8 @@
  *           128 x 128 (16 of keys), with errors and a decay per head, and one per channel; 1 text,
  *           8, 16 and 32 heads, in one piece and in segments, side by side; and the
  *           operations of titans and ttt-mlp: 8 of 1,024, 12 heads of 64, 256 hidden, 6 of 128, 512
- *           hidden; and of 2 texts in clusters of 1, 2 and 4 blocks
+ *           hidden; of 2 texts in clusters of 1, 2 and 4 blocks; and of 8 in chunks of 64, 256
+ *           and 1,024
  *   attention   of 4 texts of 8,192 tokens that see all before them, 32 heads of 128, 8 of keys
  *   experts 64 of 512 hidden numbers, 8 for each of 8 times 1,024 tokens of width 1024
  *   token   decoding: states of 256 MB and more, of which a copy takes a fraction of the time
@@ -29,6 +30,7 @@ static size_t few = 32;              /* heads and 64 columns of values, up to wh
 #define MIRAS__FAST_FEW few
 #define MIRAS__FAST_SEGMENT 16
 static size_t cluster;               /* blocks of a perceptron's; 0: as its sizes say             */
+static int chunk;                    /* tokens of a perceptron's; 0: as its row has them          */
 #define MIRAS__FAST_CLUSTER cluster
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
@@ -86,6 +88,7 @@ static miras_model *model_of(miras_preset kind, int layers, int width, int heads
   d.width = width, d.vocab = words, d.weights = weights;
   d.layer[0].memory.heads = heads;
   d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = size;
+  if (chunk) d.layer[0].memory.chunk = chunk;
   d.layer[0].mlp.experts = experts;
   if (experts) d.layer[0].mlp.experts_per_token = 8, d.layer[0].mlp.hidden = 512;
   if (heads < 0) {                   /* attention alone                                           */
@@ -357,6 +360,11 @@ int main(void) {
       time_memory(MIRAS_PRESET_TITANS, 2, 1024, 12, 64);
     }
     cluster = 0;
+    for (chunk = 64; chunk <= 1024; chunk *= 4) {
+      printf("in chunks of %d: ", chunk);
+      time_memory(MIRAS_PRESET_TITANS, 8, 1024, 12, 64);
+    }
+    chunk = 0;
   }
   if (asked("attention")) time_memory((miras_preset)kind, 4, 8192, -32, 128);
   experts = 64;

@@ -617,11 +617,11 @@ static cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream
 /* ---- the card: an H100's limits, and what grids take of it ---- */
 
 enum {
-  SHIM_UNASKED = 48 << 10,           /* bytes of shared memory that a block has unasked, ...      */
-  SHIM_SHARED = 227 << 10,           /* ... and at most                                           */
+  SHIM_UNASKED = 48 << 10,           /* bytes of shared memory that a block has unasked           */
   SHIM_REGISTERS = 64 << 10,
   SHIM_ARGUMENTS = 32764             /* bytes; before CUDA 12.1 4096                              */
 };
+static int shim_most = 227 << 10;    /* bytes of it at most                                       */
 static int shim_dry;                 /* 1: grids begin, and do nothing                            */
 /* The compute capability that the program's code is of, times ten. */
 static int shim_code = getenv("SHIM_CODE") ? atoi(getenv("SHIM_CODE")) : 90;
@@ -634,7 +634,7 @@ static cudaError_t cudaGetDevice(int *device) {
   return cudaSuccess;
 }
 static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr of, int) {
-  *value = of == cudaDevAttrClusterLaunch ? shim_code >= 90 : (int)SHIM_SHARED;
+  *value = of == cudaDevAttrClusterLaunch ? shim_code >= 90 : shim_most;
   return cudaSuccess;
 }
 
@@ -658,7 +658,7 @@ static shim_grid *shim_grid_of(uintptr_t kernel) {
 }
 template <class F>
 static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes) {
-  if (!kernel || bytes < 0 || bytes > SHIM_SHARED) return shim_result(cudaErrorInvalidValue);
+  if (!kernel || bytes < 0 || bytes > shim_most) return shim_result(cudaErrorInvalidValue);
   shim_grid_of((uintptr_t)kernel)->allowed = (size_t)bytes;
   return cudaSuccess;
 }
