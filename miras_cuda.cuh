@@ -5340,7 +5340,7 @@ static const char *miras__fast_refuses(const miras__program *p, const miras__op 
     case MIRAS__OP_MEMORY: return miras__fast_memory_refuses(p, o);
     case MIRAS__OP_TAIL: return NULL;
     case MIRAS__OP_KEYS:
-      return p->mixer.qk_map != MIRAS_QK_MAP_FEEDBACK && !p->mixer.key_slots
+      return p->mixer.qk_map == MIRAS_QK_MAP_ERASE || (!p->mixer.erase && !p->mixer.key_slots)
                ? NULL : "its keys are made of gates, with what is erased apart";
     case MIRAS__OP_MIX: return o->in[1] ? "tokens say how they are mixed" : NULL;
     case MIRAS__OP_BONUS: case MIRAS__OP_VALUES: case MIRAS__OP_SHIFT:

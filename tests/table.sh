@@ -467,6 +467,8 @@ test_row '' "$gcc" test_framework "$gcc -O2 -DMIRAS_NO_SIMD" "-O2 -DMIRAS_NO_SIM
 test_row "$checker-asan" $checker test_checkpoints \
   "$checker -O0 -DMIRAS_NO_SIMD, address and undefined sanitizers, all of it" \
   "$sane -O0 -DMIRAS_NO_SIMD $(share test_checkpoints 1)"
+job "$cuda: every field of a layer, in the fast tier" g++ "
+g++ -O2 $(cuda_of test_cuda_fast) -o '$build/fields' -lm && '$build/fields' fields"
 job 'bench/evidence.py: every question is asked' python3 evidence
 group=
 job 'examples/tokenizer.h: its tables of characters' python3 'python3 tests/unicode.py'
