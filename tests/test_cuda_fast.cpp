@@ -2254,7 +2254,7 @@ int main(int argc, char **argv) {
     tokens(32, 64, 2, 2, 2, 1), tokens(64, 48, 1, 1, 2, 0), tokens(128, 32, 2, 2, 2, 0);
   }
   if (argc < 2 || asked(argc, argv, "alone")) alone_all();
-  if (asked(argc, argv, "fields")) {             /* five minutes                                  */
+  if (argc > 1 && asked(argc, argv, "fields")) { /* minutes                                       */
     checked = 0;
     fields(MIRAS_PRESET_GATED_DELTANET, "ma"), fields(MIRAS_PRESET_RWKV7_MEMORY, "m");
     fields(MIRAS_PRESET_KDA, "m"), fields(MIRAS_PRESET_MAMBA2, "m");
