@@ -748,7 +748,8 @@ static int training_step(training *r) {
                    ? r->first + (size_t)((double)(r->step - r->first) * budget / elapsed) + 1
                    : r->first + 1000;
     if (elapsed >= budget) return 0;
-  } else if (r->step >= r->planned || (r->o->minutes > 0 && elapsed >= budget)) {
+  } else if (r->step >= r->planned ||
+             (r->o->minutes > 0 && r->step > r->first && elapsed >= budget)) {
     return 0;
   }
   loss = training_learn(r);
@@ -836,7 +837,7 @@ static void training_report(training *r, double seconds) {
 }
 
 /* by_clock: plan for this many minutes, the schedule follows the clock. Otherwise o->steps steps,
- * cut after o->minutes if that is set. */
+ * cut after o->minutes if that is set, but not before the first. */
 static int train(const options *o, const unsigned char *text, size_t n, const char *name) {
   training r;
   double seconds;
@@ -846,6 +847,8 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   r.start = now();
   while (!stop_signal && training_step(&r)) continue;
   seconds = now() - r.start;
+  if (!r.step && stop_signal)          /* a file would hold nothing to resume                     */
+    die(128 + (int)stop_signal, "stopped before the first step; nothing was written");
   if (r.step == r.first && !stop_signal && r.by_clock)
     die(2, "--minutes is %g; that leaves no time for a step", o->minutes);
   if (progress_open) fputc('\n', stderr);
